@@ -1,0 +1,13 @@
+/* hash.c: XXH3 from the header-only form of the library, so that it inlines. */
+#include "base/hash.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+uint64_t hash_bytes(const void *p, size_t n, uint64_t seed) { return XXH3_64bits_withSeed(p, n, seed); }
+
+struct hash128 hash_bytes128(const void *p, size_t n, uint64_t seed)
+{
+	XXH128_hash_t h = XXH3_128bits_withSeed(p, n, seed);
+	return (struct hash128){ h.low64, h.high64 };
+}
