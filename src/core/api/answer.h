@@ -1,0 +1,56 @@
+/* api/answer.h: what a worker's answer tells: usage, first content, finish, errors, ids. Never changes a byte.
+ *
+ * Streams: split with wire/sse, give each event's data to api_chunk_read. Others: feed the body to an api_whole.
+ * Source of the shapes: the shared facts, vllm-observed II.2. Pure. */
+#ifndef API_ANSWER_H
+#define API_ANSWER_H
+
+#include "api/path.h"
+#include "base/buf.h"
+
+enum { API_WHOLE_MAX = 1 << 20, API_WHOLE_TAIL = 64 << 10 };
+#define API_TOK_UNKNOWN UINT32_MAX
+
+struct api_usage {
+	uint32_t prompt_tok;       /* the whole prompt, cached part included, in every dialect */
+	uint32_t cached_tok;       /* API_TOK_UNKNOWN: the answer does not say */
+	uint32_t output_tok;
+	bool details_null;         /* prompt_tokens_details was there and null: 0 for workers below 0.24, or the flag is off */
+};
+
+enum api_chunk_kind {
+	API_CHUNK_OTHER,           /* role, ping, empty delta, unknown JSON */
+	API_CHUNK_CONTENT,         /* carries at least one piece of output (text, reasoning, tool call, token ids) */
+	API_CHUNK_USAGE_ONLY,      /* `choices: []` with usage: to be dropped whole when the client did not ask */
+	API_CHUNK_DONE,            /* [DONE], message_stop, response.completed */
+	API_CHUNK_ERROR            /* an error object in the stream */
+};
+struct api_chunk {
+	enum api_chunk_kind kind;
+	bool finish;               /* a finish/stop reason is given */
+	bool has_usage; struct api_usage usage;
+	char id[128];              /* response id when the chunk names one, else "" */
+	bool has_sequence; uint64_t sequence;   /* sequence_number of /v1/responses events */
+};
+/* data: the joined data lines of one event. Bad JSON gives API_CHUNK_OTHER: the bytes pass anyway. */
+void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c);
+
+/* A whole (non-stream) JSON body that arrives in pieces. Up to API_WHOLE_MAX is kept and read as JSON; of a longer one
+ * only the tail, searched for its usage object. */
+struct api_whole {
+	struct buf copy;
+	bool cut;                  /* only the tail is in copy */
+	char id[128];              /* taken from the head */
+};
+struct api_result {
+	bool has_usage; struct api_usage usage;
+	bool error;                /* an error object */
+	char id[128];
+};
+void api_whole_init(struct api_whole *w);
+void api_whole_done(struct api_whole *w);
+void api_whole_feed(struct api_whole *w, struct str piece);
+/* At the end of the body. */
+void api_whole_read(struct api_whole *w, enum api_dialect d, struct api_result *ret_r);
+
+#endif

@@ -1,0 +1,22 @@
+/* text/ask.h: asks a worker for the token ids of a prompt: the request bodies and what their answers mean.
+ *
+ * Two ways. /render (chat: /v1/chat/completions/render, completions: /v1/completions/render) takes the client's body
+ * itself and knows everything, images included. /tokenize takes a subset: every member that changes the prompt goes
+ * along; what it cannot express (images, several prompts, truncation) gives UNSUPPORTED: route without ids.
+ * Shapes checked against real workers 0.12 to 0.32. Pure. */
+#ifndef TEXT_ASK_H
+#define TEXT_ASK_H
+
+#include "base/buf.h"
+#include "text/ids.h"
+
+enum text_form { TEXT_CHAT, TEXT_COMPLETIONS };
+enum text_call { TEXT_RENDER, TEXT_TOKENIZE };
+
+struct str text_call_path(enum text_form form, enum text_call call);
+/* body: the client's, already checked as JSON (api_facts_read). LIMIT: b is full. UNSUPPORTED: see above. */
+must_use enum err text_put_ask(struct buf *b, enum text_form form, enum text_call call, struct str body);
+/* The answer's body (status 200) -> ids with one reference. UPSTREAM_PROTOCOL: not a known shape. LIMIT: more than max_tok ids. */
+must_use enum err text_read_answer(enum text_form form, enum text_call call, struct str answer, size_t max_tok, struct text_ids **ret_ids);
+
+#endif
