@@ -1,0 +1,28 @@
+/* kvasir-bench: load, traces, and the check of the index against recordings of real workers. Wiring only: a verb a row. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "bench/run.h"
+
+static const struct { const char *name, *what; int (*fn)(int argc, char **argv); } verbs[] = {
+	{ "run", "play a workload against a server and measure what its users see", bench_run },
+};
+
+static int help(FILE *to, int rc)
+{
+	fprintf(to, "usage: kvasir-bench VERB [options]   (VERB --help tells more)\n\n");
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		fprintf(to, "  %-8s %s\n", verbs[i].name, verbs[i].what);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
+		return help(stdout, 0);
+	for (size_t i = 0; argc > 1 && i < ARRAY_LEN(verbs); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].fn(argc - 1, argv + 1);
+	return help(stderr, 2);
+}
