@@ -24,7 +24,7 @@ FILE_LINES_MAX = 1000
 
 # Where a layer may be named by its own words.
 VENDORS = re.compile(r"vllm|sglang|trt_?llm|tensorrt|llama_?cpp|llama\.cpp|openai|anthropic|bedrock|gemini|ollama", re.I)
-VENDOR_ROOMS = {"src/core/api", "src/core/engine", "src/tool/sim"}
+VENDOR_ROOMS = {"src/core/api", "src/core/engine", "src/tool/sim", "src/tool/bench"}
 
 BANNED = {
     "strcpy": "memcpy with a known length", "strcat": "buf_*", "sprintf": "snprintf or buf_*", "alloca": "an arena",
