@@ -45,7 +45,7 @@ socket connect bind listen accept accept4 send sendto sendmsg recv recvfrom recv
 poll ppoll select pselect epoll_create1 epoll_ctl epoll_wait eventfd pipe pipe2 timerfd_create signalfd
 inotify_init inotify_init1 inotify_add_watch getaddrinfo gethostbyname signal sigaction raise kill
 fork vfork execv execve execvp execl execlp posix_spawn popen system syscall getrandom getentropy
-pthread_create pthread_join pthread_mutex_lock pthread_cond_wait""".split())
+pthread_create pthread_join pthread_cond_wait""".split())
 FILE_CALLS = set("""open open64 openat fopen fopen64 fdopen freopen read pread write pwrite fread fgets getline getdelim
 opendir readdir scandir stat lstat fstat mmap munmap unlink rename mkdir fsync close""".split())
 FILE_ROOMS = ("src/base", "src/net/io", "src/tool/", "src/cmd")
