@@ -1,0 +1,132 @@
+/* Sources -> a generation: defaults, then files in order, then flags; every fault of all of them at once. */
+#include "conf/conf.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "conf/conf_priv.h"
+#include "conf/worker.h"
+#include "io/file.h"
+
+struct conf *conf_ref(struct conf *c)
+{
+	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+	return c;
+}
+
+void conf_unref(struct conf *c)
+{
+	if (c == NULL || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	arena_done(&c->arena);
+	free(c);
+}
+
+static void read_file(struct conf_draft *d, struct str path)
+{
+	struct buf b;
+	char *z = str_dup(path);
+	enum err e = io_file_read(z, YAML_MAX_BYTES, &b);
+	free(z);
+	if (e == ERR_OK)
+		conf_objects_read(d, path, buf_str(&b));
+	else
+		conf_fault_add(d->faults, (struct conf_place){ path, 0, 0 }, (struct str){ 0 }, "cannot be read: %s",
+		               e == ERR_LIMIT ? "larger than 1 MiB" : e == ERR_NOT_FOUND ? "there is no such file or folder" : err_text(e));
+	buf_done(&b);
+}
+
+struct folder { struct conf_draft *d; struct str path; size_t n; };
+
+static void folder_entry(void *arg, struct str name)
+{
+	struct folder *f = arg;
+	if (name.p[0] == '.' || (!str_ends(name, STR(".yaml")) && !str_ends(name, STR(".yml"))))
+		return;
+	f->n++;
+	read_file(f->d, str_of(arena_printf(&f->d->c->arena, "%.*s%s%.*s", STR_ARG(f->path), str_ends(f->path, STR("/")) ? "" : "/", STR_ARG(name))));
+}
+
+static void read_path(struct conf_draft *d, struct str path)
+{
+	char *z = str_dup(path);
+	struct folder f = { d, path, 0 };
+	if (io_path_kind(z) != IO_PATH_DIR)
+		read_file(d, path);
+	else if (io_dir_list(z, folder_entry, &f) != ERR_OK || f.n == 0)
+		conf_fault_add(d->faults, (struct conf_place){ path, 0, 0 }, (struct str){ 0 }, "the folder holds no *.yaml or *.yml file that can be read");
+	free(z);
+}
+
+static bool url_known(const struct conf_draft *d, const struct conf_worker *w, size_t n, struct str url)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(w[i].url, url))
+			return true;
+	for (size_t p = 0; p < d->pools.n; p++)
+		for (size_t i = 0; i < d->pools.p[p].n_workers; i++)
+			if (str_eq(d->pools.p[p].workers[i].url, url))
+				return true;
+	return false;
+}
+
+static void flag_workers(struct conf_draft *d, const struct conf_sources *s)
+{
+	if (s->workers.n == 0)
+		return;
+	struct conf_worker *w = arena_new(&d->c->arena, struct conf_worker, s->workers.n);
+	for (size_t i = 0; i < s->workers.n; i++) {
+		const char *fault = conf_worker_url(s->workers.p[i], &w[i], &d->c->arena);
+		if (fault != NULL)
+			conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("--worker"), "%s", fault);
+		else if (url_known(d, w, i, w[i].url))
+			conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("--worker"), "%.*s is named twice", STR_ARG(w[i].url));
+	}
+	VEC_PUSH(&d->pools, (struct conf_pool){ .engine = STR("vllm"), .workers = w, .n_workers = s->workers.n });
+}
+
+static void flag_options(struct conf_draft *d, const struct conf_sources *s)
+{
+	for (size_t i = 0; i < s->overrides.n; i++) {
+		const struct conf_override *o = &s->overrides.p[i];
+		const char *what;
+		if (!conf_option_set(&d->c->opts, o->option, o->text, &d->c->arena, &what))
+			conf_fault_add(d->faults, (struct conf_place){ 0 }, str_of(arena_printf(&d->faults->arena, "--%s", o->option->flag)), "%s", what);
+	}
+}
+
+/* What is allowed by every row alone but not in this version or not together. */
+static void check_whole(struct conf_draft *d)
+{
+	const struct conf_option *tokens = conf_option_of_key(STR("tokens.from"));
+	if (str_eq(conf_word(tokens->words, d->c->opts.gate.tokens), STR("local")))
+		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("tokens.from"), "local is not in this version (the tokenizer comes later): must be auto, worker or none");
+	if (str_eq(d->c->opts.gate.listen, d->c->opts.ops.admin) && !str_ends(d->c->opts.gate.listen, STR(":0")))
+		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("admin"), "is the address of the data port: must be another one");
+}
+
+struct conf *conf_load(const struct conf_sources *s, uint64_t generation, struct conf_faults *faults)
+{
+	size_t before = faults->list.n + faults->cut;
+	struct conf *c = must_calloc(1, sizeof(*c));
+	c->refs = 1;
+	c->generation = generation;
+	arena_init(&c->arena, 0);
+	conf_opts_default(&c->opts);
+	struct conf_draft d = { .c = c, .faults = faults };
+	for (size_t i = 0; i < s->paths.n; i++)
+		read_path(&d, s->paths.p[i]);
+	flag_workers(&d, s);
+	flag_options(&d, s);
+	check_whole(&d);
+	struct conf_pool *pools = arena_new(&c->arena, struct conf_pool, d.pools.n + 1);
+	for (size_t i = 0; i < d.pools.n; i++)
+		pools[i] = d.pools.p[i];
+	c->pools = pools;
+	c->n_pools = d.pools.n;
+	VEC_FREE(&d.pools);
+	if (faults->list.n + faults->cut == before)
+		return c;
+	conf_unref(c);
+	return NULL;
+}
