@@ -1,0 +1,263 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sim/engine.h"
+
+static struct sim_engine *engine_of(const char *profile, uint32_t blocks)
+{
+	struct sim_engine_opts o = { .profile = sim_profile_find(str_of(profile)), .cache = { .blocks = blocks }, .seed = 1 };
+	return sim_engine_new(&o);
+}
+
+static struct sim_req *add(struct sim_engine *e, uint32_t first, size_t n, uint32_t max_new, int64_t at)
+{
+	uint32_t *tok = must_malloc(n * sizeof(*tok));
+	for (size_t i = 0; i < n; i++)
+		tok[i] = first + (uint32_t)i;
+	struct sim_req *r = NULL;
+	struct sim_ask a = { .tok = tok, .n_tok = n, .max_new = max_new, .keep = true };
+	assert_int_equal(sim_engine_add(e, &a, at, &r), ERR_OK);
+	free(tok);
+	return r;
+}
+
+static void run_dry(struct sim_engine *e)
+{
+	while (sim_engine_next(e) != SIM_NEVER)
+		sim_engine_advance(e, sim_engine_next(e));
+}
+
+static void a_cold_prompt_takes_what_the_formula_says(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 0);
+	struct sim_req *r = add(e, 0, 8192, 2, 1000);
+	run_dry(e);
+	/* a 25 ms, c0 1 ms, b 55 us, q 0.95 ns */
+	double expect = 25e3 + 1e3 + 55.0 * 8192 + 0.95e-3 * 8192 * 8192;
+	assert_in_range(sim_req_first_us(r), 1000 + (int64_t)expect - 2, 1000 + (int64_t)expect + 2);
+	/* one decode: c0 + w + k*L + r */
+	double decode = 1e3 + 9.8e3 + 0.062 * 8192 + 30;
+	int64_t gap = sim_req_end_us(r) - sim_req_first_us(r);
+	assert_in_range(gap, (int64_t)decode - 2, (int64_t)decode + 2);
+	assert_int_equal(sim_req_cached_tok(r), 0);
+	assert_int_equal(sim_req_created_tok(r), 8192);
+	sim_req_free(r);
+	sim_engine_free(e);
+}
+
+static void a_warm_prompt_answers_sooner(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 0);
+	struct sim_req *cold = add(e, 0, 6000, 1, 0);
+	run_dry(e);
+	int64_t t = sim_engine_time(e);
+	struct sim_req *warm = add(e, 0, 6000, 1, t);
+	run_dry(e);
+	assert_int_equal(sim_req_cached_tok(warm), 5984);
+	assert_true((sim_req_first_us(warm) - t) * 5 < sim_req_first_us(cold));
+	struct sim_engine_stats s = sim_engine_stats(e);
+	assert_int_equal(s.query_tok, 12000);
+	assert_int_equal(s.hit_tok, 5984);
+	assert_int_equal(s.used_blocks, 0);
+	sim_req_free(cold);
+	sim_req_free(warm);
+	sim_engine_free(e);
+}
+
+static void equal_prompts_of_one_step_share_blocks(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("instant", 0);
+	struct sim_req *a = add(e, 0, 180, 1, 0), *b = add(e, 0, 180, 1, 0);
+	run_dry(e);
+	assert_int_equal(sim_req_cached_tok(a), 0);
+	assert_int_equal(sim_req_cached_tok(b), 176);
+	sim_req_free(a);
+	sim_req_free(b);
+	sim_engine_free(e);
+}
+
+static void a_prompt_that_does_not_fit_waits(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 101);   /* 1600 tokens */
+	struct sim_req *a = add(e, 0, 1000, 20, 0), *b = add(e, 100000, 1000, 20, 0);
+	sim_engine_advance(e, 26000);
+	struct sim_engine_stats s = sim_engine_stats(e);
+	assert_int_equal(s.running, 1);
+	assert_int_equal(s.waiting, 1);
+	run_dry(e);
+	assert_true(sim_req_first_us(b) > sim_req_end_us(a));
+	sim_req_free(a);
+	sim_req_free(b);
+	sim_engine_free(e);
+}
+
+static void the_youngest_is_preempted_and_recomputed(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 101);
+	struct sim_req *a = add(e, 0, 790, 200, 0), *b = add(e, 100000, 780, 200, 0);
+	run_dry(e);
+	struct sim_engine_stats s = sim_engine_stats(e);
+	assert_true(s.preempted >= 1);
+	assert_int_equal(sim_req_new_tok(a), 200);
+	assert_int_equal(sim_req_new_tok(b), 200);
+	assert_true(sim_req_end_us(a) < sim_req_end_us(b));
+	assert_int_equal(sim_req_cached_tok(b), 0);      /* the first scheduling counts */
+	assert_int_equal(s.used_blocks, 0);
+	assert_int_equal(s.generated_tok, 400);
+	sim_req_free(a);
+	sim_req_free(b);
+	sim_engine_free(e);
+}
+
+static void an_abort_frees_at_once(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 0);
+	struct sim_req *a = add(e, 0, 4000, 100, 0), *w = add(e, 50000, 100, 1, 0);
+	sim_engine_advance(e, 30000);
+	assert_true(sim_engine_stats(e).used_blocks > 0);
+	sim_engine_abort(e, a);
+	sim_engine_abort(e, w);
+	struct sim_engine_stats s = sim_engine_stats(e);
+	assert_int_equal(s.used_blocks, 0);
+	assert_int_equal(s.running + s.waiting, 0);
+	assert_int_equal(s.aborted, 2);
+	run_dry(e);
+	sim_engine_free(e);
+}
+
+static void limits_are_errors(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 101);
+	assert_int_equal(sim_engine_max_model_tok(e), 1600);
+	uint32_t tok[1600] = { 0 };
+	struct sim_req *r = NULL;
+	assert_int_equal(sim_engine_add(e, &(struct sim_ask){ .tok = tok, .n_tok = 1600, .max_new = 1 }, 0, &r), ERR_RANGE);
+	assert_int_equal(sim_engine_add(e, &(struct sim_ask){ .tok = tok, .n_tok = 0, .max_new = 1 }, 0, &r), ERR_RANGE);
+	assert_int_equal(sim_engine_add(e, &(struct sim_ask){ .tok = tok, .n_tok = 5, .max_new = 0 }, 0, &r), ERR_RANGE);
+	sim_engine_free(e);
+}
+
+struct seen { size_t batches, stored, cleared_first, tokens, lasts; };
+
+static void see_batch(void *arg, const struct sim_batch *b)
+{
+	struct seen *s = arg;
+	s->batches++;
+	for (size_t i = 0; i < b->ev.n; i++)
+		s->stored += b->ev.p[i].kind == SIM_STORED;
+	s->cleared_first += b->ev.p[0].kind == SIM_CLEARED;
+}
+
+static void see_token(void *arg, struct sim_req *r, uint32_t tok, bool last)
+{
+	struct seen *s = arg;
+	(void)r;
+	(void)tok;
+	s->tokens++;
+	s->lasts += last;
+}
+
+static void a_clear_leads_the_next_steps_batch(void **state)
+{
+	(void)state;
+	static const struct sim_engine_ops ops = { .on_batch = see_batch, .on_token = see_token };
+	struct seen seen = { 0 };
+	struct sim_engine_opts o = { .profile = sim_profile_find(STR("instant")), .ops = &ops, .arg = &seen };
+	struct sim_engine *e = sim_engine_new(&o);
+	struct sim_req *a = add(e, 0, 100, 3, 0);
+	run_dry(e);
+	assert_int_equal(seen.tokens, 3);
+	assert_int_equal(seen.lasts, 1);
+	assert_int_equal(seen.batches, 1);
+	assert_true(sim_engine_reset_cache(e));
+	run_dry(e);
+	assert_int_equal(seen.batches, 1);                /* an idle engine says nothing */
+	struct sim_req *b = add(e, 0, 100, 1, 0);
+	run_dry(e);
+	assert_int_equal(sim_req_cached_tok(b), 0);
+	assert_int_equal(seen.batches, 2);
+	assert_int_equal(seen.cleared_first, 1);
+	sim_req_free(a);
+	sim_req_free(b);
+	sim_engine_free(e);
+}
+
+static void same_seed_same_history(void **state)
+{
+	(void)state;
+	int64_t end[2];
+	for (int k = 0; k < 2; k++) {
+		struct sim_engine_opts o = { .profile = sim_profile_find(STR("llama-8b-h100")), .jitter = 0.05, .seed = 9 };
+		struct sim_engine *e = sim_engine_new(&o);
+		struct sim_req *r[30];
+		for (uint32_t i = 0; i < 30; i++)
+			r[i] = add(e, i % 5 * 10000, 2000 + i, 50, i * 5000);
+		run_dry(e);
+		end[k] = sim_engine_time(e);
+		for (uint32_t i = 0; i < 30; i++)
+			sim_req_free(r[i]);
+		sim_engine_free(e);
+	}
+	assert_int_equal(end[0], end[1]);
+}
+
+/* Mean of a shared-prefix load near saturation: the place of the knee (8192-token prefill, 15.2k tokens a second). */
+static void prefill_rate_is_the_tables(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 0);
+	struct sim_req *r[20];
+	for (uint32_t i = 0; i < 20; i++)
+		r[i] = add(e, i * 20000, 8192, 1, 0);
+	run_dry(e);
+	double rate = 20 * 8192.0 / ((double)sim_engine_time(e) * 1e-6);
+	assert_true(rate > 14.5e3 && rate < 16.0e3);
+	for (uint32_t i = 0; i < 20; i++)
+		sim_req_free(r[i]);
+	sim_engine_free(e);
+}
+
+static void mamba_chunks_end_where_a_state_is_kept(void **state)
+{
+	(void)state;
+	struct sim_engine_opts o = { .profile = sim_profile_find(STR("llama-8b-h100")) };
+	o.cache = (struct sim_cache_opts){ .blocks = 1000, .block_tok = 256, .n_groups = 2, .groups = { { SIM_MAMBA, 0 }, { SIM_FULL, 0 } } };
+	struct sim_engine *e = sim_engine_new(&o);
+	struct sim_req *a = add(e, 0, 1100, 4, 0);
+	run_dry(e);
+	struct sim_req *b = add(e, 0, 1100, 4, sim_engine_time(e));
+	run_dry(e);
+	assert_int_equal(sim_req_cached_tok(b), 1024);
+	sim_req_free(a);
+	sim_req_free(b);
+	assert_int_equal(sim_engine_stats(e).used_blocks, 0);
+	sim_engine_free(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cold_prompt_takes_what_the_formula_says),
+		cmocka_unit_test(a_warm_prompt_answers_sooner),
+		cmocka_unit_test(equal_prompts_of_one_step_share_blocks),
+		cmocka_unit_test(a_prompt_that_does_not_fit_waits),
+		cmocka_unit_test(the_youngest_is_preempted_and_recomputed),
+		cmocka_unit_test(an_abort_frees_at_once),
+		cmocka_unit_test(limits_are_errors),
+		cmocka_unit_test(a_clear_leads_the_next_steps_batch),
+		cmocka_unit_test(same_seed_same_history),
+		cmocka_unit_test(prefill_rate_is_the_tables),
+		cmocka_unit_test(mamba_chunks_end_where_a_state_is_kept),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
