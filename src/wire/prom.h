@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-enum { PROM_MAX_LABELS = 128, PROM_MAX_LINE = 16384 };
+enum { PROM_MAX_LABELS = 128, PROM_MAX_LINE = 8192 };
 
 struct prom_label { struct str name, value; };     /* value unescaped */
 struct prom_sample {

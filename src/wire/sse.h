@@ -23,7 +23,7 @@ struct sse {
 	size_t scanned;         /* bytes of the current event already looked at */
 	size_t line_at;         /* where the current line begins in the current event */
 	bool started;           /* past the first event: no BOM any more */
-	bool crlf;              /* the last full line ended in CRLF */
+	bool lone_cr;           /* the current event's last line ended in CR alone */
 	bool return_held;       /* the event handed out lies in held: drop it at the next call */
 };
 

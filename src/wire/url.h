@@ -21,7 +21,7 @@ struct url {
 must_use enum err url_parse(struct str text, struct url *ret_u);
 
 struct url_host_port { struct str host; bool ipv6; uint16_t port; };
-/* "host:port", "[v6]:port", ":port" (empty host), "host" when default_port != 0. An IPv6 address must stand in brackets. */
+/* "host:port", "[v6]:port", ":port" (empty host), "*:port", "host" when default_port != 0. An IPv6 address must stand in brackets. */
 must_use enum err url_parse_host_port(struct str text, uint16_t default_port, struct url_host_port *ret_hp);
 /* Appends "host:port" with brackets where needed: what a Host header and a log line show. */
 must_use enum err url_put_host_port(struct buf *b, struct str host, bool ipv6, uint16_t port);
