@@ -352,7 +352,7 @@ static int fault_order(const void *a, const void *b)
 	return (x->pos.col > y->pos.col) - (x->pos.col < y->pos.col);
 }
 
-struct yaml_file *yaml_read(struct str text)
+struct yaml_file *yaml_file_read(struct str text)
 {
 	struct yaml_file *f = must_calloc(1, sizeof(*f));
 	struct reader *r = must_calloc(1, sizeof(*r));
@@ -368,7 +368,7 @@ struct yaml_file *yaml_read(struct str text)
 	return f;
 }
 
-void yaml_free(struct yaml_file *f)
+void yaml_file_free(struct yaml_file *f)
 {
 	if (!f)
 		return;

@@ -5,8 +5,9 @@
  * a quoted scalar is always a string. Refused: anchors used as aliases, depth > 64, text > 1 MB, keys that are not
  * scalars, a key twice in one mapping. Several documents a file.
  *
- * yaml_read never fails as a call: faults are in the file, with their places, as many as can be found (a syntax error
- * ends the reading; the documents before it stay readable). Owner: the caller; the tree and its bytes live in the file. */
+ * yaml_file_read never fails as a call: faults are in the file, with their places, as many as can be found (a syntax error
+ * ends the reading; the documents before it stay readable). Owner: the caller; the tree and its bytes live in the file.
+ * (yaml_read and yaml_free are names inside the library itself: a program that defined them would replace them.) */
 #ifndef WIRE_YAML_H
 #define WIRE_YAML_H
 
@@ -41,8 +42,8 @@ struct yaml_pair {
 struct yaml_fault { struct yaml_pos pos; const char *what; };
 
 struct yaml_file;
-struct yaml_file *yaml_read(struct str text);
-void yaml_free(struct yaml_file *f);
+struct yaml_file *yaml_file_read(struct str text);
+void yaml_file_free(struct yaml_file *f);
 size_t yaml_docs(const struct yaml_file *f);
 struct yaml_node *yaml_doc(const struct yaml_file *f, size_t i);
 const struct yaml_fault *yaml_faults(const struct yaml_file *f, size_t *ret_n);   /* ordered by place */
