@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Kvasir against real vLLM workers, driven by the real OpenAI SDK; prints what was measured and fails below the bars.
+
+Per model: N sequential and N concurrent (16 in flight) requests: growing chats, documents with fresh questions, repeats, plain
+completions, salts, tools. A request is exact when the cached tokens that Kvasir predicted for the worker it chose equal the
+cached tokens that worker reported. Then: chats stay with their cache, streams are byte for byte the worker's, a client that
+leaves frees its worker, a killed and restarted worker is noticed and learnt anew.
+"""
+import argparse
+import concurrent.futures
+import json
+import random
+import re
+import sys
+import time
+
+import httpx
+import openai
+
+import fleet
+
+MODELS = {
+    # name: (model folder, worker flags, bar sequential, bar concurrent; None = stated only)
+    "full": ("tiny-qwen3", ["--block-size", "32", "--num-gpu-blocks-override", "1500"], 0.99, 0.99),
+    "window": ("tiny-gemma3", ["--block-size", "32", "--num-gpu-blocks-override", "3000", "--no-disable-hybrid-kv-cache-manager"], 0.99, 0.99),
+    "mamba": ("tiny-qwen3next", ["--num-gpu-blocks-override", "600"], 0.99, None),
+}
+IN_FLIGHT = 16
+WORDS = ("river stone winter amber signal crown harbor lantern meadow cobalt thunder velvet copper willow marble ember saffron "
+         "granite falcon orchid timber cinder juniper beacon hollow prairie quartz sable tundra violet").split()
+
+
+def text(rng, n):
+    return " ".join(rng.choice(WORDS) + str(rng.randrange(100)) for _ in range(n))
+
+
+class Traffic:
+    """seeded requests; chats grow with the answers they really got"""
+
+    def __init__(self, seed, long_documents):
+        self.rng = random.Random(seed)
+        self.docs = [text(self.rng, 500 if long_documents else 220) for _ in range(6)]
+        self.chats = [[{"role": "system", "content": text(self.rng, 60)}] for _ in range(8)]
+        self.done = []
+        self.tools = [{"type": "function", "function": {"name": "look_up", "description": "finds a word", "parameters": {
+            "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}}}]
+
+    def next(self, busy=()):
+        """(api, body, chat index or None)"""
+        r, kind = self.rng, self.rng.random()
+        free = [i for i in range(len(self.chats)) if i not in busy]
+        if kind < 0.45 and free:
+            i = r.choice(free)
+            if sum(len(m["content"]) for m in self.chats[i]) > 9000:
+                self.chats[i] = [{"role": "system", "content": text(r, 60)}]
+            self.chats[i].append({"role": "user", "content": text(r, r.randrange(20, 90))})
+            return "chat", {"messages": list(self.chats[i]), "max_tokens": r.randrange(4, 24)}, i
+        if kind < 0.70:
+            return "chat", {"messages": [{"role": "system", "content": r.choice(self.docs)}, {"role": "user", "content": text(r, r.randrange(5, 60))}],
+                            "max_tokens": 4}, None
+        if kind < 0.80 and self.done:
+            api, body = r.choice(self.done)
+            return api, body, None
+        if kind < 0.86:
+            return "chat", {"messages": [{"role": "user", "content": r.choice(self.docs)}], "max_tokens": 4, "tools": self.tools, "tool_choice": "none"}, None
+        if kind < 0.92:
+            return "completions", {"prompt": r.choice(self.docs)[: r.randrange(200, 1500)], "max_tokens": 4}, None
+        if kind < 0.96:
+            return "chat", {"messages": [{"role": "user", "content": r.choice(self.docs)}], "max_tokens": 4,
+                            "extra_body": {"cache_salt": r.choice(["alice", "bob"])}}, None
+        return "chat", {"messages": [{"role": "user", "content": text(r, r.randrange(30, 300))}], "max_tokens": 4}, None
+
+    def over(self, api, body, chat, answer):
+        self.done.append((api, body))
+        if chat is not None:
+            self.chats[chat].append({"role": "assistant", "content": answer or "."})
+
+
+class Run:
+    def __init__(self, gateway, model):
+        self.gateway, self.model = gateway, model
+        self.client = openai.OpenAI(base_url=gateway.url + "/v1", api_key="none", max_retries=0, timeout=120)
+
+    def send(self, api, body, stream):
+        """(answer text, reported cached tokens, prompt tokens, request id, worker)"""
+        make = self.client.chat.completions if api == "chat" else self.client.completions
+        raw = make.with_raw_response.create(model=self.model, temperature=0, **body, **(
+            {"stream": True, "stream_options": {"include_usage": True}} if stream else {}))
+        answer, usage = "", None
+        if stream:
+            for chunk in raw.parse():
+                for c in chunk.choices:
+                    answer += (c.delta.content if api == "chat" else c.text) or ""
+                usage = chunk.usage or usage
+        else:
+            got = raw.parse()
+            answer = (got.choices[0].message.content if api == "chat" else got.choices[0].text) or ""
+            usage = got.usage
+        details = usage.prompt_tokens_details
+        return answer, (details.cached_tokens if details else 0) or 0, usage.prompt_tokens, raw.headers["x-request-id"], raw.headers["x-kvasir-worker"]
+
+    def predicted(self, request_id):
+        for _ in range(20):     # the receipt is whole a moment after the answer
+            d = self.gateway.decision(request_id)
+            if d.get("outcome"):
+                break
+            time.sleep(0.02)
+        chosen = d["candidates"][d["chosen"]]
+        return chosen["hit_tok"], d
+
+
+def say(ok, what):
+    print(f"   {'ok  ' if ok else 'FAIL'} {what}", flush=True)
+    return ok
+
+
+def exactness(run, traffic, n, in_flight, misses):
+    exact = done = 0
+    busy = set()
+    chat_of, stays, moves = {}, 0, 0
+
+    def one(job):
+        api, body, chat = job
+        return job, run.send(api, body, stream=hash(str(body["messages"] if api == "chat" else body["prompt"])) % 2 == 0)
+
+    with concurrent.futures.ThreadPoolExecutor(in_flight) as pool:
+        pending = set()
+        while done < n:
+            while len(pending) < in_flight and done + len(pending) < n:
+                job = traffic.next(busy)
+                if job[2] is not None:
+                    busy.add(job[2])
+                pending.add(pool.submit(one, job))
+            finished, pending = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
+            for f in finished:
+                (api, body, chat), (answer, cached, prompt, rid, worker) = f.result()
+                hit, receipt = run.predicted(rid)
+                done += 1
+                exact += hit == cached
+                if hit != cached:
+                    misses.append((rid, prompt, hit, cached, receipt.get("ids"), worker))
+                if chat is not None:
+                    if chat in chat_of and len(body["messages"]) > 2:
+                        stays += chat_of[chat] == worker
+                        moves += chat_of[chat] != worker
+                    chat_of[chat] = worker
+                    busy.discard(chat)
+                traffic.over(api, body, chat, answer)
+    return exact, done, stays, moves
+
+
+def body_of(raw):
+    """the bodies in a connection's response bytes, chunked coding removed"""
+    out, rest = [], bytes(raw)
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: *(\d+)", head)
+        if length:
+            out.append(rest[: int(length[1])])
+            rest = rest[int(length[1]):]
+            continue
+        body = b""
+        while rest:
+            size, _, rest = rest.partition(b"\r\n")
+            size = int(size, 16)
+            body += rest[:size]
+            rest = rest[size + 2:]
+            if size == 0:
+                break
+        out.append(body)
+    return out
+
+
+def streams_equal(run, proxies, n=12):
+    """each stream as the client got it, against the bytes the worker sent"""
+    equal = equal_without_usage = 0
+    for i in range(n):
+        asked = i % 2 == 0
+        body = {"model": run.model, "messages": [{"role": "user", "content": f"stream {i}"}], "max_tokens": 20, "temperature": 0, "stream": True}
+        if asked:
+            body["stream_options"] = {"include_usage": True}
+        got = httpx.post(run.gateway.url + "/v1/chat/completions", json=body, timeout=60).content
+        sent = [b for p in proxies for c in list(p.sent) for b in body_of(c) if got[:60] and got.split(b'"', 4)[3] in b]
+        if asked:
+            equal += got in sent
+        else:
+            kept = [b"".join(e + b"\n\n" for e in b.split(b"\n\n")[:-1] if b'"choices":[]' not in e) for b in sent]
+            equal_without_usage += got in kept and b'"usage":{' not in got
+    return equal, equal_without_usage, n
+
+
+def abort_frees(run, workers):
+    body = {"model": run.model, "messages": [{"role": "user", "content": "tell"}], "max_tokens": 4000, "stream": True, "ignore_eos": True}
+    freed = []
+    for stage in ("after some chunks", "non-stream"):
+        body["stream"] = stage != "non-stream"
+        try:
+            with httpx.stream("POST", run.gateway.url + "/v1/chat/completions", json=body, timeout=httpx.Timeout(60, read=60 if body["stream"] else 1.5)) as r:
+                for i, _ in enumerate(r.iter_raw()):
+                    if i == 3:
+                        running = sum(w.metric("vllm:num_requests_running") for w in workers)
+                        break
+        except httpx.ReadTimeout:
+            running = sum(w.metric("vllm:num_requests_running") for w in workers)
+        gone = time.time()
+        while sum(w.metric("vllm:num_requests_running") for w in workers) > 0 and time.time() - gone < 10:
+            time.sleep(0.02)
+        freed.append((stage, running, time.time() - gone))
+    return freed
+
+
+def restart(run, workers, gateway, traffic):
+    """kill -9 a worker under traffic: no failed request but those it held; back again it is learnt anew"""
+    victim, failed = workers[0], 0
+    victim.kill()
+    for _ in range(20):
+        api, body, chat = traffic.next()
+        try:
+            answer, *_ = run.send(api, body, stream=False)
+            traffic.over(api, body, chat, answer)
+        except openai.APIError:
+            failed += 1
+    noticed = len(gateway.healthy()) == len(workers) - 1
+    victim.start()
+    fleet.wait_for("the restarted worker", victim.ready, 240)
+    fleet.wait_for("its recovery in Kvasir", lambda: len(gateway.healthy()) == len(workers), 60)
+    return failed, noticed
+
+
+def one_model(args, name, logs):
+    model, flags, bar_seq, bar_conc = MODELS[name]
+    print(f"== {name}: {model}, {' '.join(flags)}", flush=True)
+    workers = [fleet.Worker(args.dir, model, f"{name}{i}", flags, logs, "tiny") for i in range(2)]
+    gateway, ok = None, True
+    try:
+        for w in workers:
+            w.start()
+        for w in workers:
+            fleet.wait_for(f"vLLM (log {w.log})", w.ready, 300)
+        print("   workers: vLLM " + json.loads(fleet.get(workers[0].url + "/version"))["version"], flush=True)
+        proxies = [fleet.Proxy(w) for w in workers]
+        gateway = fleet.Gateway([p.url for p in proxies], logs, ["--probe-interval", "500ms"])
+        fleet.wait_for("Kvasir", lambda: len(gateway.healthy()) == 2, 60)
+        run = Run(gateway, "tiny")
+        for kind, in_flight, bar in (("sequential", 1, bar_seq), ("concurrent", IN_FLIGHT, bar_conc)):
+            misses, began = [], time.time()
+            exact, n, stays, moves = exactness(run, Traffic(7 if in_flight == 1 else 8, name != "full"), args.requests, in_flight, misses)
+            good = bar is None or exact >= bar * n
+            ok &= say(good, f"{kind}: predicted = reported cached tokens on {exact} of {n} ({exact / n:.1%}); {in_flight} in flight; "
+                            f"chats stayed {stays} of {stays + moves} turns; {time.time() - began:.0f} s")
+            for m in misses[:12]:
+                print("        miss %s: prompt %d predicted %d reported %d ids=%s worker=%s" % m, flush=True)
+            if in_flight == 1:
+                ok &= say(stays >= 0.95 * (stays + moves), "growing chats stay where their cache is")
+        equal, without, n = streams_equal(run, proxies)
+        ok &= say(equal + without == n, f"streams byte for byte: {equal} of {n // 2} with usage asked, {without} of {n // 2} without (our usage event removed whole)")
+        for stage, running, took in abort_frees(run, workers):
+            ok &= say(running >= 1 and took < 2, f"client leaves ({stage}): {running:.0f} running, 0 after {took * 1e3:.0f} ms")
+        if name == "full":
+            failed, noticed = restart(run, workers, gateway, Traffic(9, False))
+            ok &= say(failed == 0 and noticed, f"worker killed: noticed, {failed} of 20 requests failed; restarted: healthy again")
+            misses = []
+            exact, n, *_ = exactness(run, Traffic(10, False), 60, 1, misses)
+            ok &= say(exact >= 0.99 * n, f"after the restart: exact on {exact} of {n}")
+        code = gateway.stop()
+        gateway = None
+        ok &= say(code == 0, f"SIGTERM: Kvasir ended with exit code {code}")
+    finally:
+        if gateway:
+            gateway.stop()
+        for w in workers:
+            w.kill()
+    return ok
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__)
+    ap.add_argument("--dir", required=True)
+    ap.add_argument("--requests", type=int, default=300, help="per kind and model (default 300)")
+    ap.add_argument("--only", choices=list(MODELS), action="append")
+    args = ap.parse_args()
+    logs = fleet.log_folder()
+    print(f"   logs in {logs}; openai SDK {openai.__version__}", flush=True)
+    results = [one_model(args, name, logs) for name in args.only or MODELS]
+    passed = sum(results)
+    print(f"{passed} passed, {len(results) - passed} failed")
+    sys.exit(passed != len(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# ./dev test-vllm: the gateway in front of real vLLM workers on the CPU. Not part of ./dev test: needs about 5 GB of disk,
+# 6 GB of memory and some ten minutes. KVASIR_VLLM_DIR: where vLLM is or goes (default: the cache folder, outside the tree).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+dir=${KVASIR_VLLM_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/kvasir/vllm}
+if ! command -v npm >/dev/null; then
+    echo "== npm is missing: installing it"
+    apt-get update -q </dev/null >/dev/null
+    apt-get install -y -q --no-install-recommends npm </dev/null >/dev/null
+fi
+echo "== real vLLM in $dir"
+test/vllm/install.sh "$dir"
+exec "$dir/venv/bin/python" -B test/vllm/drive.py --dir "$dir" "$@"
