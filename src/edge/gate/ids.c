@@ -1,0 +1,358 @@
+/* Stage 3: the token ids of the prompt: given by the client, remembered, or asked of a worker.
+ *
+ * A question belongs to the prompt, not to the request: equal prompts that come meanwhile wait for the same answer, and a
+ * late answer still fills the cache. A request waits for its budget and no longer; it is never refused for want of ids.
+ * Budgets are equal, so the waiting requests lie in the order of their deadlines and one timer serves them all. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/gate_priv.h"
+
+static void count(struct gate_req *r, const char *source)
+{
+	struct obs_set *m = r->gate->metrics;
+	obs_add(m, obs_find(m, GATE_M_IDS, (struct str[]){ str_of(source) }), 1);
+}
+
+/* ---- the end of the stage: with ids or with the reason why not */
+
+static void go_on(struct gate_req *r, const char *why)
+{
+	r->ids_why = why;
+	if (r->t_ids.us) {
+		struct obs_set *m = r->gate->metrics;
+		obs_observe(m, obs_find(m, GATE_M_IDS_TIME, NULL), mono_diff_us(io_now(r->gate->loop), r->t_ids));
+	}
+	gate_ask(r);
+}
+
+static void take_ids(struct gate_req *r, struct text_ids *ids, const char *source)
+{
+	r->ids = ids;
+	count(r, source);
+	go_on(r, NULL);
+}
+
+static void no_ids(struct gate_req *r, const char *why)
+{
+	count(r, why);
+	go_on(r, why);
+}
+
+void gate_ids_leave(struct gate_req *r)
+{
+	list_del(&r->ids_node);
+	text_cache_leave(&r->ids_wait);
+	if (r->ids_call)
+		r->ids_call->leader = NULL;
+	r->ids_call = NULL;
+}
+
+static const char *why_failed(enum err e)
+{
+	switch ((int)e) {
+	case ERR_UNSUPPORTED: return "not_expressible";
+	case ERR_UPSTREAM_AUTH: return "worker_auth";
+	case ERR_NO_WORKER: return "no_worker_to_ask";
+	case ERR_LIMIT: return "too_long";
+	case ERR_BAD_REQUEST: return "worker_refused";
+	default: return "worker_failed";
+	}
+}
+
+static void answered(struct gate_req *r, enum err e, struct text_ids *ids, const char *source)
+{
+	gate_ids_leave(r);
+	if (e == ERR_OK)
+		take_ids(r, text_ids_ref(ids), source);
+	else
+		no_ids(r, why_failed(e));
+}
+
+static void on_shared_answer(struct text_wait *w, enum err e, struct text_ids *ids)
+{
+	answered(container_of(w, struct gate_req, ids_wait), e, ids, "shared_call");
+}
+
+/* ---- the budget */
+
+static void arm(struct gate *g)
+{
+	if (list_empty(&g->ids_waiting)) {
+		io_timer_stop(g->ids_timer);
+		return;
+	}
+	struct gate_req *first = container_of(g->ids_waiting.next, struct gate_req, ids_node);
+	io_timer_at(g->ids_timer, mono_add_us(first->t_ids, g->opts.tokens_budget_us));
+}
+
+void gate_ids_on_timer(void *arg)
+{
+	struct gate *g = arg;
+	struct mono now = io_now(g->loop);
+	while (!list_empty(&g->ids_waiting)) {
+		struct gate_req *r = container_of(g->ids_waiting.next, struct gate_req, ids_node);
+		if (mono_before(now, mono_add_us(r->t_ids, g->opts.tokens_budget_us)))
+			break;
+		gate_ids_leave(r);
+		no_ids(r, "budget_over");
+	}
+	arm(g);
+}
+
+static void wait_for_ids(struct gate_req *r)
+{
+	struct gate *g = r->gate;
+	bool first = list_empty(&g->ids_waiting);
+	gate_enter(r, GATE_IDS);
+	r->t_ids = io_now(g->loop);
+	list_add_tail(&g->ids_waiting, &r->ids_node);
+	if (first)
+		arm(g);
+}
+
+/* ---- questions to workers */
+
+static bool lists(const struct str *names, size_t n, struct str name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(names[i], name))
+			return true;
+	return false;
+}
+
+/* Asked with the fewest questions open; of several, the next in turn. Degraded workers only when no healthy one is left. */
+static const struct feed_view_worker *choose(struct gate *g, const struct feed_view *v, struct str model)
+{
+	const struct feed_view_worker *best = NULL;
+	uint32_t best_open = 0;
+	struct mono now = io_now(g->loop);
+	size_t start = v->n_workers ? g->ids_turn++ % v->n_workers : 0;
+	for (size_t i = 0; i < v->n_workers; i++) {
+		const struct feed_view_worker *w = &v->workers[(start + i) % v->n_workers];
+		if (!w->usable || !w->addr.len || !(lists(w->names, w->n_names, model) || lists(w->adapters, w->n_adapters, model)))
+			continue;
+		struct gate_worker *k = gate_worker_of(g, w);
+		if (mono_before(now, k->ids_rest_until))
+			continue;
+		bool better = !best || (w->health == BRAIN_HEALTHY) > (best->health == BRAIN_HEALTHY);
+		bool equal = best && w->health == best->health && k->ids_open < best_open;
+		if (better || equal) {
+			best = w;
+			best_open = k->ids_open;
+		}
+	}
+	return best;
+}
+
+static struct gate_worker *call_worker(struct gate_ids_call *c) { return map_get_ptr(&c->gate->workers, c->worker); }
+
+static void call_free(struct gate_ids_call *c)
+{
+	struct gate_worker *k = call_worker(c);
+	if (k && k->ids_open)
+		k->ids_open--;
+	list_del(&c->node);
+	bool given = gate_charge(c->gate, &c->charged, 0);
+	must(given);
+	feed_view_unref(c->view);
+	free((char *)(uintptr_t)c->body.p);
+	free((char *)(uintptr_t)c->authorization.p);
+	free(c);
+}
+
+static void call_over(struct gate_ids_call *c, enum err e, struct text_ids *ids)
+{
+	struct gate *g = c->gate;
+	struct gate_req *leader = c->leader;
+	struct hash128 digest = c->digest;
+	if (leader)
+		leader->ids_call = NULL;
+	call_free(c);
+	if (e == ERR_OK)
+		text_cache_fill(g->cache, digest, ids);
+	else
+		text_cache_fail(g->cache, digest, e);
+	if (leader)
+		answered(leader, e, ids, "call");
+	text_ids_unref(ids);
+	arm(g);
+}
+
+static enum err call_send(struct gate_ids_call *c);
+
+static enum err status_fault(int status)
+{
+	if (status == 401 || status == 403)
+		return ERR_UPSTREAM_AUTH;
+	return status >= 400 && status < 500 ? ERR_BAD_REQUEST : ERR_IO;
+}
+
+static void on_fetched(void *arg, enum err e, int status, struct http_headers h, struct str body)
+{
+	struct gate_ids_call *c = arg;
+	struct gate_worker *k = call_worker(c);
+	struct text_ids *ids = NULL;
+	struct mono now = io_now(c->gate->loop);
+	(void)h;
+	c->fetch = NULL;
+	bool again = k && text_offer_learn(&k->offer, c->call, e == ERR_OK ? status : 0, now);
+	if (k && (e != ERR_OK || mono_diff_us(now, c->started) > c->gate->opts.tokens_budget_us))
+		k->ids_rest_until = mono_add_us(now, GATE_IDS_REST_US);
+	if (e == ERR_OK && status == 200)
+		e = text_read_answer(c->form, c->call, body, GATE_IDS_MAX_TOK, &ids);
+	else if (e == ERR_OK)
+		e = again ? call_send(c) : status_fault(status);
+	else
+		e = ERR_IO;
+	if (!c->fetch)
+		call_over(c, e, ids);
+}
+
+static struct http_headers call_headers(const struct gate_ids_call *c, struct http_header h[3])
+{
+	size_t n = 0;
+	h[n++] = (struct http_header){ STR("content-type"), STR("application/json") };
+	h[n++] = (struct http_header){ STR("accept-encoding"), STR("identity") };
+	if (c->authorization.n)
+		h[n++] = (struct http_header){ STR("authorization"), c->authorization };
+	return (struct http_headers){ h, n };
+}
+
+/* Starts the call its worker offers now. Not OK: none is possible; nothing was started. */
+static enum err call_send(struct gate_ids_call *c)
+{
+	struct gate *g = c->gate;
+	const struct feed_view_worker *w = feed_view_worker(c->view, c->worker);
+	struct gate_worker *k = call_worker(c);
+	struct buf ask;
+	struct http_header h[3];
+	if (!w || !k)
+		return ERR_NO_WORKER;
+	buf_init(&ask, c->body.n * 2 + 4096);
+	bool expressible = text_put_ask(&ask, c->form, TEXT_TOKENIZE, c->body) == ERR_OK;
+	enum err e = text_offer_choose(&k->offer, expressible, io_now(g->loop), &c->call) ? ERR_OK : ERR_UNSUPPORTED;
+	if (e == ERR_OK && c->call == TEXT_RENDER) {
+		buf_clear(&ask);
+		e = text_put_ask(&ask, c->form, TEXT_RENDER, c->body);
+	}
+	if (e == ERR_OK) {
+		struct http_fetch_opts o = { .addr = w->addr, .method = STR("POST"), .host = w->host, .headers = call_headers(c, h),
+			.body = buf_str(&ask), .max_bytes = GATE_IDS_ANSWER_MAX_BYTES, .timeout_us = GATE_IDS_CALL_US };
+		buf_clear(&g->scratch);
+		e = buf_printf(&g->scratch, "%.*s%.*s", STR_ARG(w->prefix), STR_ARG(text_call_path(c->form, c->call)));
+		o.target = buf_str(&g->scratch);
+		if (e == ERR_OK)
+			c->fetch = http_fetch_start(g->pool, &o, on_fetched, c);
+	}
+	buf_done(&ask);
+	return e;
+}
+
+static struct str worker_authorization(struct gate_req *r, const struct feed_view_worker *w)
+{
+	if (w->authorization.n || !w->pass_client_authorization || !r->hr)
+		return w->authorization;
+	return http_find(r->hr->headers, STR("authorization"));
+}
+
+/* The body is copied for the question: the request may be over before the answer comes. Charged like any body. */
+static enum err lead(struct gate_req *r)
+{
+	struct gate *g = r->gate;
+	const struct feed_view_worker *w = choose(g, r->view, r->model->id);
+	if (!w)
+		return ERR_NO_WORKER;
+	struct gate_ids_call *c = must_calloc(1, sizeof(*c));
+	*c = (struct gate_ids_call){ .gate = g, .digest = r->facts.digest, .worker = w->id, .view = feed_view_ref(r->view), .leader = r,
+		.form = r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS, .started = io_now(g->loop) };
+	list_add_tail(&g->ids_calls, &c->node);
+	gate_worker_of(g, w)->ids_open++;
+	enum err e = gate_charge(g, &c->charged, (int64_t)r->body_bytes) ? ERR_OK : ERR_LIMIT;
+	if (e == ERR_OK) {
+		c->body = str_clone((struct str){ r->body, r->body_bytes });
+		c->authorization = str_clone(worker_authorization(r, w));
+		e = call_send(c);
+	}
+	if (e != ERR_OK)
+		call_free(c);
+	else
+		r->ids_call = c;
+	return e;
+}
+
+static void ask_workers(struct gate_req *r)
+{
+	struct text_ids *ids = NULL;
+	r->ids_wait.fn = on_shared_answer;
+	switch (text_cache_ask(r->gate->cache, r->facts.digest, &r->ids_wait, &ids)) {
+	case TEXT_HIT:
+		take_ids(r, ids, "cache");
+		return;
+	case TEXT_JOIN:
+		wait_for_ids(r);
+		return;
+	case TEXT_LEAD:
+		break;
+	}
+	enum err e = lead(r);
+	if (e == ERR_OK) {
+		wait_for_ids(r);
+		return;
+	}
+	text_cache_fail(r->gate->cache, r->facts.digest, e);
+	no_ids(r, why_failed(e));
+}
+
+/* ---- the stage */
+
+/* Why ids are not even looked for; NULL: they are. */
+static const char *not_wanted(const struct gate_req *r)
+{
+	if (r->path->route != API_ROUTE_CHAT && r->path->route != API_ROUTE_COMPLETIONS)
+		return "path";
+	if (r->facts.form == API_PROMPT_NONE || r->facts.form == API_PROMPT_EMBEDS)
+		return "embeds";
+	if (!r->model)
+		return "unknown_model";
+	if (!r->model->n_block_sizes)
+		return "no_block_size";
+	return NULL;
+}
+
+static void given_ids(struct gate_req *r)
+{
+	struct text_span *lists_ = arena_new(&r->arena, struct text_span, r->facts.n_ids);
+	for (size_t i = 0; i < r->facts.n_ids; i++)
+		lists_[i] = (struct text_span){ r->facts.ids[i].p, r->facts.ids[i].n };
+	take_ids(r, text_ids_from(lists_, r->facts.n_ids), "given");
+}
+
+void gate_ids(struct gate_req *r)
+{
+	const char *why = not_wanted(r);
+	if (why)
+		go_on(r, why);
+	else if (r->facts.form == API_PROMPT_IDS && !r->facts.truncates)
+		given_ids(r);
+	else if (!r->model->text_from_workers)
+		no_ids(r, "off");
+	else
+		ask_workers(r);
+}
+
+void gate_ids_free(struct gate *g)
+{
+	LIST_FOR_SAFE(&g->ids_calls, it) {
+		struct gate_ids_call *c = container_of(it, struct gate_ids_call, node);
+		if (c->fetch)
+			http_fetch_abort(c->fetch);
+		if (c->leader)
+			c->leader->ids_call = NULL;
+		call_free(c);
+	}
+	LIST_FOR_SAFE(&g->ids_waiting, it)
+		gate_ids_leave(container_of(it, struct gate_req, ids_node));
+	text_cache_free(g->cache);
+	g->cache = NULL;
+}

@@ -1,0 +1,64 @@
+/* Paths that Kvasir answers itself: health, version, the merged list of models. */
+#include "gate/gate_priv.h"
+
+static const struct api_path own_health = { .method = STR_INIT("GET"), .path = STR_INIT("/health"), .label = "health" };
+static const struct api_path own_version = { .method = STR_INIT("GET"), .path = STR_INIT("/version"), .label = "version" };
+
+static bool is_read(const struct gate_req *r) { return str_eq(r->hr->method, STR("GET")) || str_eq(r->hr->method, STR("HEAD")); }
+
+/* 200 while a worker is usable: what a load balancer before several gateways wants to know. No body, as vLLM's. */
+static void health(struct gate_req *r)
+{
+	struct gate *g = r->gate;
+	bool ok = !g->draining && r->view && r->view->any_usable;
+	r->path = &own_health;
+	r->outcome = GATE_OUT_OWN;
+	if (ok)
+		gate_reply(r, 200, (struct http_headers){ 0 }, (struct str){ 0 });
+	else
+		gate_fail(r, g->draining ? ERR_DRAINING : ERR_NO_WORKER, NULL, NULL);
+}
+
+static void version(struct gate_req *r)
+{
+	r->path = &own_version;
+	r->outcome = GATE_OUT_OWN;
+	gate_reply(r, 200, (struct http_headers){ 0 }, STR("{\"version\":\"" KVASIR_VERSION "\"}"));
+}
+
+static void models(struct gate_req *r)
+{
+	struct buf *b = &r->gate->scratch;
+	size_t n = r->view ? r->view->n_models : 0;
+	struct api_model *list = arena_new(&r->arena, struct api_model, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct feed_view_model *m = &r->view->models[i];
+		list[i] = (struct api_model){ .id = m->id, .root = m->root, .parent = m->parent, .max_model_len = m->max_model_len };
+	}
+	buf_clear(b);
+	r->outcome = GATE_OUT_OWN;
+	if (api_models_put(b, list, n, io_unix_us() / 1000000) != ERR_OK)
+		gate_fail(r, ERR_LIMIT, "too many models", NULL);
+	else
+		gate_reply(r, 200, (struct http_headers){ 0 }, buf_str(b));
+}
+
+bool gate_own(struct gate_req *r)
+{
+	struct str path = r->hr->path;
+	bool ping = str_eq(path, STR("/ping"));
+	if ((str_eq(path, STR("/health")) && is_read(r)) || (ping && (is_read(r) || str_eq(r->hr->method, STR("POST"))))) {
+		health(r);
+		return true;
+	}
+	if (str_eq(path, STR("/version")) && is_read(r)) {
+		version(r);
+		return true;
+	}
+	const struct api_path *p = api_path_find(r->hr->method, r->hr->target, NULL);
+	if (!p || p->route != API_ROUTE_MODELS)
+		return false;
+	r->path = p;
+	models(r);
+	return true;
+}

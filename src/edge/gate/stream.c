@@ -1,0 +1,299 @@
+/* Stage 6: the worker's answer on its way to the client.
+ *
+ * Bytes pass as they came. An event stream is split only to look at it, and goes on in whole events: if the worker dies,
+ * the client has no half event before the error event. Two exceptions to "as they came": the usage event that the client
+ * did not ask for is left out whole, and a stream that ends without its end mark is not ended as if it were complete. */
+#include <string.h>
+
+#include "gate/gate_priv.h"
+
+/* ---- to the client */
+
+static void forward(struct gate_req *r, struct str s)
+{
+	if (!s.n)
+		return;
+	r->bytes_out += s.n;
+	size_t queued = http_reply_write(r->hr, s);
+	if (queued > r->gate->high_bytes && r->call && !r->paused) {
+		r->paused = true;
+		http_call_pause(r->call);
+	}
+}
+
+void gate_stream_drain(struct gate_req *r)
+{
+	if (!r->paused)
+		return;
+	r->paused = false;
+	r->progress = io_now(r->gate->loop);
+	if (r->call)
+		http_call_resume(r->call);
+}
+
+/* ---- looking */
+
+static void note_token(struct gate_req *r)
+{
+	if (!r->began_tokens) {
+		r->began_tokens = true;
+		r->t_first = io_now(r->gate->loop);
+		gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_FIRST_TOKEN });
+	}
+	if (++r->untold_tok < GATE_TOKENS_PER_TELL)
+		return;
+	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_TOKENS, .output_tok = r->untold_tok });
+	r->untold_tok = 0;
+}
+
+static void note_id(struct gate_req *r, const char *id)
+{
+	if (!id[0] || r->remembered || r->path->dialect != API_RESPONSES || !r->worker)
+		return;
+	r->remembered = true;
+	gate_remember(r->gate->shared, str_of(id), r->worker->id, r->worker->url);
+}
+
+static void note_usage(struct gate_req *r, const struct api_usage *u)
+{
+	r->has_usage = true;
+	r->usage = *u;
+	if (r->worker && u->cached_tok != API_TOK_UNKNOWN)
+		r->worker->details_seen = true;
+}
+
+/* true: the event is ours and not for the client. */
+static bool look(struct gate_req *r, const struct sse_event *ev)
+{
+	struct api_chunk c;
+	if (!ev->has_data)
+		return false;
+	r->saw_data = true;
+	r->progress = io_now(r->gate->loop);
+	api_chunk_read(r->path->dialect, ev->data, &c);
+	if (c.has_usage)
+		note_usage(r, &c.usage);
+	if (c.has_sequence)
+		r->next_sequence = c.sequence + 1;
+	note_id(r, c.id);
+	switch (c.kind) {
+	case API_CHUNK_CONTENT: note_token(r); break;
+	case API_CHUNK_DONE: r->saw_done = true; break;
+	case API_CHUNK_ERROR: r->saw_error = true; break;
+	case API_CHUNK_USAGE_ONLY: return r->usage_added;
+	case API_CHUNK_OTHER: break;
+	}
+	return false;
+}
+
+static bool inside(struct str whole, struct str part) { return part.p >= whole.p && part.p + part.n <= whole.p + whole.n; }
+
+/* Neighbouring events of one read go out in one write; an event that lies in the splitter's own memory goes at once,
+ * because the next look moves it. */
+static void relay_events(struct gate_req *r, struct str piece)
+{
+	struct sse_event ev;
+	struct str run = { piece.p, 0 };
+	enum err e;
+	sse_feed(&r->sse, piece);
+	while ((e = sse_next(&r->sse, &ev)) == ERR_OK) {
+		bool hide = look(r, &ev);
+		bool joins = !hide && inside(piece, ev.raw) && run.p + run.n == ev.raw.p;
+		if (joins) {
+			run.n += ev.raw.n;
+			continue;
+		}
+		forward(r, run);
+		run = (struct str){ ev.raw.p + ev.raw.n, 0 };
+		if (hide)
+			obs_add(r->gate->metrics, r->gate->m_hidden, 1);
+		else if (inside(piece, ev.raw))
+			run = ev.raw;
+		else
+			forward(r, ev.raw);
+		if (!inside(piece, (struct str){ run.p, 0 }))
+			run = (struct str){ piece.p, 0 };
+	}
+	forward(r, run);
+	if (e == ERR_LIMIT) {
+		struct str held, unread;
+		sse_take_rest(&r->sse, &held, &unread);
+		r->raw = true;
+		forward(r, held);
+		forward(r, unread);
+	}
+}
+
+/* ---- the worker's answer */
+
+static void on_sent(void *arg)
+{
+	struct gate_req *r = arg;
+	r->t_sent = io_now(r->gate->loop);
+	r->progress = r->t_sent;
+	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_SENT });
+}
+
+static int64_t length_of(struct gate_req *r, struct http_headers h)
+{
+	uint64_t n;
+	struct str told = http_find(h, STR("content-length"));
+	bool known = told.p && str_to_u64(str_trim(told), &n) && n <= INT64_MAX;
+	r->close_delimited = !known && !http_has_token(h, STR("transfer-encoding"), STR("chunked"));
+	if (known)
+		return (int64_t)n;
+	return r->worker_status == 204 || r->worker_status == 304 ? 0 : -1;
+}
+
+/* Our own key was refused: the client can do nothing about it and must not see whose key it is. */
+static bool refused_our_key(const struct gate_req *r, int status)
+{
+	const struct feed_view_worker *w = feed_view_worker(r->view, r->worker->id);
+	return status == 401 && w && w->authorization.n;
+}
+
+static void on_head(void *arg, int status, struct http_headers h)
+{
+	struct gate_req *r = arg;
+	struct str type = http_find(h, STR("content-type"));
+	r->t_head = io_now(r->gate->loop);
+	r->progress = r->t_head;
+	r->worker_status = status;
+	gate_body_free(r);
+	if (refused_our_key(r, status)) {
+		r->outcome = GATE_OUT_WORKER_ERROR;
+		gate_call_drop(r);
+		gate_settle_worker(r, BRAIN_WORKER_ERROR, status);
+		gate_fail(r, ERR_UPSTREAM_AUTH, NULL, NULL);
+		return;
+	}
+	r->streaming = str_istarts(type, STR("text/event-stream"));
+	if (r->streaming)
+		sse_init(&r->sse, GATE_EVENT_MAX_BYTES);
+	else if (str_istarts(type, STR("application/json")))
+		r->reading_whole = true;
+	if (r->reading_whole)
+		api_whole_init(&r->whole);
+	r->status = status;
+	int64_t length = length_of(r, h);
+	http_reply_begin(r->hr, status, gate_headers_down(r, h), r->streaming ? -1 : length);
+	gate_enter(r, GATE_RELAY);
+}
+
+static void on_body(void *arg, struct str piece)
+{
+	struct gate_req *r = arg;
+	if (r->streaming && !r->raw) {
+		relay_events(r, piece);
+		return;
+	}
+	r->progress = io_now(r->gate->loop);
+	r->saw_data = true;
+	if (r->reading_whole)
+		api_whole_feed(&r->whole, piece);
+	forward(r, piece);
+}
+
+static void read_whole(struct gate_req *r)
+{
+	struct api_result res;
+	if (!r->reading_whole)
+		return;
+	api_whole_read(&r->whole, r->path->dialect, &res);
+	r->saw_error = res.error;
+	if (res.has_usage)
+		note_usage(r, &res.usage);
+	if (r->worker_status < 300)
+		note_id(r, res.id);
+}
+
+static void drain_events(struct gate_req *r)
+{
+	struct sse_event ev;
+	if (r->streaming && !r->raw && sse_end(&r->sse, &ev) && !look(r, &ev))
+		forward(r, ev.raw);
+}
+
+/* Did the stream end without saying so? The last chunk alone proves nothing: a proxy in between may have added it. */
+static bool ended_early(const struct gate_req *r)
+{
+	if (!r->streaming || r->raw || r->saw_done || r->saw_error || r->worker_status != 200)
+		return false;
+	return r->facts.form != API_PROMPT_NONE || r->close_delimited;
+}
+
+static void tell_usage(struct gate_req *r)
+{
+	if (!r->has_usage)
+		return;
+	uint32_t cached = r->usage.cached_tok;
+	if (cached == API_TOK_UNKNOWN && r->usage.details_null && r->worker && r->worker->details_seen)
+		cached = 0;
+	bool several = (r->ids && r->ids->n > 1) || r->facts.n > 1;    /* what is reported then is not one prompt's hit */
+	struct gate *g = r->gate;
+	obs_add(g->metrics, g->m_prompt, r->usage.prompt_tok);
+	obs_add(g->metrics, g->m_cached, cached == API_TOK_UNKNOWN ? 0 : cached);
+	obs_add(g->metrics, g->m_output, r->usage.output_tok);
+	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_USAGE, .prompt_tok = r->usage.prompt_tok, .output_tok = r->usage.output_tok,
+		.cached_tok = several ? API_TOK_UNKNOWN : cached });
+}
+
+static void on_end(void *arg)
+{
+	struct gate_req *r = arg;
+	drain_events(r);
+	r->call = NULL;
+	read_whole(r);
+	if (ended_early(r)) {
+		gate_stream_break(r, ERR_UPSTREAM_MIDSTREAM);
+		return;
+	}
+	bool bad = r->worker_status >= 500 || (r->streaming && r->saw_error);
+	r->outcome = bad ? GATE_OUT_WORKER_ERROR : GATE_OUT_DONE;
+	tell_usage(r);
+	gate_settle_worker(r, bad ? BRAIN_WORKER_ERROR : BRAIN_DONE, r->worker_status);
+	gate_enter(r, GATE_REPLIED);
+	http_reply_end(r->hr);
+}
+
+/* ---- the worker's failure */
+
+static enum brain_outcome outcome_of(enum err why, enum gate_outcome *ret_own)
+{
+	switch ((int)why) {
+	case ERR_CONNECT: *ret_own = GATE_OUT_CONNECT_FAILED; return BRAIN_CONNECT_FAILED;
+	case ERR_TIMEOUT_FIRST_BYTE:
+	case ERR_TIMEOUT_STALL: *ret_own = GATE_OUT_TIMED_OUT; return BRAIN_TIMED_OUT;
+	case ERR_UPSTREAM_PROTOCOL: *ret_own = GATE_OUT_WORKER_ERROR; return BRAIN_WORKER_ERROR;
+	default: *ret_own = GATE_OUT_WORKER_DIED; return BRAIN_WORKER_DIED;
+	}
+}
+
+void gate_stream_break(struct gate_req *r, enum err why)
+{
+	enum brain_outcome o = outcome_of(why, &r->outcome);
+	gate_call_drop(r);
+	tell_usage(r);
+	gate_settle_worker(r, o, r->worker_status);
+	gate_fail(r, why, NULL, NULL);
+}
+
+static void on_fail(void *arg, enum err why)
+{
+	struct gate_req *r = arg;
+	r->call = NULL;
+	if (why == ERR_CONNECT && r->state == GATE_SENT) {
+		gate_leg_failed(r);
+		gate_legs(r);
+		return;
+	}
+	gate_stream_break(r, why);
+}
+
+const struct http_call_ops gate_call_ops = {
+	.on_sent = on_sent,
+	.on_head = on_head,
+	.on_body = on_body,
+	.on_end = on_end,
+	.on_fail = on_fail,
+};
