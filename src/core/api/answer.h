@@ -13,10 +13,13 @@ enum { API_WHOLE_MAX = 1 << 20, API_WHOLE_TAIL = 64 << 10 };
 
 struct api_usage {
 	uint32_t prompt_tok;       /* the whole prompt, cached part included, in every dialect */
-	uint32_t cached_tok;       /* API_TOK_UNKNOWN: the answer does not say */
-	uint32_t output_tok;
+	uint32_t cached_tok;
+	uint32_t output_tok;       /* each: API_TOK_UNKNOWN when the answer does not say (or says nonsense) */
 	bool details_null;         /* prompt_tokens_details was there and null: 0 for workers below 0.24, or the flag is off */
 };
+static inline struct api_usage api_usage_none(void) { return (struct api_usage){ API_TOK_UNKNOWN, API_TOK_UNKNOWN, API_TOK_UNKNOWN, false }; }
+/* What `from` knows replaces what `into` has: usage may come in several events (Anthropic: message_start, message_delta). */
+void api_usage_merge(struct api_usage *into, const struct api_usage *from);
 
 enum api_chunk_kind {
 	API_CHUNK_OTHER,           /* role, ping, empty delta, unknown JSON */

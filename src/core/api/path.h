@@ -13,8 +13,8 @@ enum api_route {
 	API_ROUTE_RESPONSE,      /* /v1/responses/{id}...: to the worker that made it */
 	API_ROUTE_MODELS         /* our own, merged list */
 };
-/* Whose shapes errors and usage have. */
-enum api_dialect { API_OPENAI, API_ANTHROPIC, API_RESPONSES };
+/* Whose shapes errors and usage have. API_DEFAULT: for errors on paths that are not in the table. */
+enum api_dialect { API_OPENAI, API_ANTHROPIC, API_RESPONSES, API_DEFAULT = API_OPENAI };
 enum api_body { API_BODY_NONE, API_BODY_JSON, API_BODY_FORM };
 
 struct api_path {

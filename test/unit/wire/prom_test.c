@@ -62,13 +62,13 @@ static void limits(void **state)
 {
 	(void)state;
 	static char t[3 * PROM_MAX_LINE];
-	size_t n = (size_t)sprintf(t, "a{x=\"");
+	size_t n = (size_t)snprintf(t, sizeof(t), "a{x=\"");
 	memset(t + n, 'v', PROM_MAX_LINE);
 	n += PROM_MAX_LINE;
-	n += (size_t)sprintf(t + n, "\"} 1\nb{");
+	n += (size_t)snprintf(t + n, sizeof(t) - n, "\"} 1\nb{");
 	for (int i = 0; i <= PROM_MAX_LABELS; i++)
-		n += (size_t)sprintf(t + n, "l%d=\"%d\",", i, i);
-	n += (size_t)sprintf(t + n, "} 1\nok 1\n");
+		n += (size_t)snprintf(t + n, sizeof(t) - n, "l%d=\"%d\",", i, i);
+	n += (size_t)snprintf(t + n, sizeof(t) - n, "} 1\nok 1\n");
 	expect(str_from(t, n), STR("ok = 1\n"), 2);
 }
 

@@ -1,0 +1,66 @@
+/* patch.c: edits sorted by place; pieces between them point into the body. */
+#include "api/patch.h"
+
+#include <string.h>
+
+enum err api_patch_add(struct api_patch *p, struct str body, struct api_edit e)
+{
+	if (p->n == API_PATCH_EDITS)
+		return ERR_LIMIT;
+	if (e.off > body.n || e.cut > body.n - e.off)
+		return ERR_RANGE;
+	size_t i = p->n;
+	while (i > 0 && p->edits[i - 1].off > e.off)
+		i--;
+	if (i > 0 && p->edits[i - 1].off + p->edits[i - 1].cut > e.off)
+		return ERR_RANGE;
+	if (i < p->n && e.off + e.cut > p->edits[i].off)
+		return ERR_RANGE;
+	memmove(&p->edits[i + 1], &p->edits[i], (p->n - i) * sizeof(e));
+	p->edits[i] = e;
+	p->n++;
+	return ERR_OK;
+}
+
+/* Inside the object that is there: behind its last member, because the last of two equal members counts. */
+static struct api_edit into_object(struct str object, size_t off)
+{
+	bool empty = json_scan_members(object, NULL, 0) == 0;
+	return (struct api_edit){ .off = off + object.n - 1, .put = empty ? STR("\"include_usage\":true") : STR(",\"include_usage\":true") };
+}
+
+bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str body)
+{
+	if (!f->stream || f->usage_asked)
+		return false;
+	struct json_span at = f->at_stream_options.val;
+	struct api_edit e;
+	if (at.n == 0)
+		e = (struct api_edit){ .off = f->insert_at, .put = f->empty_object ? STR("\"stream_options\":{\"include_usage\":true}")
+										   : STR("\"stream_options\":{\"include_usage\":true},") };
+	else if (f->stream_options_object)
+		e = into_object(json_span_str(body, at), at.off);
+	else if (str_eq(json_span_str(body, at), STR("null")))
+		e = (struct api_edit){ .off = at.off, .cut = at.n, .put = STR("{\"include_usage\":true}") };
+	else
+		return false;
+	return api_patch_add(p, body, e) == ERR_OK;
+}
+
+size_t api_patch_pieces(const struct api_patch *p, struct str body, struct str pieces[API_PATCH_PIECES], size_t *ret_bytes)
+{
+	size_t n = 0, at = 0, bytes = 0;
+	for (size_t i = 0; i <= p->n; i++) {
+		size_t end = i < p->n ? p->edits[i].off : body.n;
+		struct str two[2] = { str_sub(body, at, end - at), i < p->n ? p->edits[i].put : STR("") };
+		for (size_t k = 0; k < 2; k++) {
+			if (two[k].n)
+				pieces[n++] = two[k];
+			bytes += two[k].n;
+		}
+		at = i < p->n ? end + p->edits[i].cut : end;
+	}
+	if (ret_bytes)
+		*ret_bytes = bytes;
+	return n;
+}
