@@ -4,6 +4,8 @@
  * fails within retry_window_us (50 ms) of the write with no response byte is retried once on a fresh one, inside here
  * (on_retry tells). Nothing else is retried here. Pool is LIFO.
  * Life: http_call_start -> (on_connected) -> (on_sent) -> on_head -> on_body* -> on_end | on_fail at any time, exactly once.
+ * After on_retry, on_connected and on_sent come again. A request that cannot be written (a line end in the target) fails
+ * with SYNTAX. The body's memory is needed until the call is dead or on_head.
  * 1xx heads are swallowed. After on_end/on_fail/abort the pointer is dead. No callback runs inside http_call_start.
  * Owner: the loop's thread. */
 #ifndef HTTP_CLIENT_H
@@ -26,6 +28,7 @@ struct http_pool_opts {
 };
 struct http_pool_opts http_pool_defaults(void);
 struct http_pool *http_pool_new(struct io_loop *l, const struct http_pool_opts *o);
+struct io_loop *http_pool_loop(const struct http_pool *p);
 void http_pool_free(struct http_pool *p);                      /* running calls fail with ERR_CLIENT_GONE first */
 void http_pool_forget(struct http_pool *p, const struct io_addr *a);   /* close idle sockets to a (the worker went down) */
 struct http_pool_stats { uint64_t connects, reuses, retries, open, idle; } http_pool_stats(const struct http_pool *p);
@@ -39,6 +42,7 @@ struct http_call_ops {
 	/* CONNECT (nothing was sent), UPSTREAM_EARLY_CLOSE (sent something, no response byte), UPSTREAM_MIDSTREAM (died after a
 	 * response byte), UPSTREAM_PROTOCOL, TIMEOUT_FIRST_BYTE, TIMEOUT_STALL. */
 	void (*on_fail)(void *arg, enum err why);
+	void (*on_retry)(void *arg);                              /* the reused socket was dead: again on a fresh one; may be NULL */
 };
 
 struct http_call_opts {

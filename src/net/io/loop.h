@@ -6,6 +6,7 @@
 #define IO_LOOP_H
 
 #include "base/err.h"
+#include "base/list.h"
 #include "base/mono.h"
 #include "base/str.h"
 
@@ -16,6 +17,7 @@ struct io_loop *io_loop_new(void);
 void io_loop_free(struct io_loop *l);       /* every handle must have been closed; must() otherwise in debug */
 void io_loop_run(struct io_loop *l);        /* until io_loop_stop() */
 void io_loop_stop(struct io_loop *l);
+void io_loop_stop_from_any(struct io_loop *l);   /* the same from another thread */
 struct mono io_now(const struct io_loop *l);
 struct mono io_clock(void);                 /* reads the clock now (benches, latency marks inside a turn) */
 int64_t io_unix_us(void);                   /* wall clock, for logs and "created" members */
@@ -29,6 +31,17 @@ void io_timer_after(struct io_timer *t, int64_t us);
 void io_timer_every(struct io_timer *t, int64_t us);        /* deadlines do not drift */
 void io_timer_stop(struct io_timer *t);
 void io_timer_free(struct io_timer *t);                     /* NULL is fine */
+
+/* A call made when the callback that runs now has returned (before the loop waits again). The node is a member of the
+ * caller's struct; asking twice before it ran is one call. io_soon_cancel() before the struct dies. */
+struct io_soon {
+	struct list node;
+	void (*fn)(void *arg);
+	void *arg;
+};
+void io_soon_init(struct io_soon *s, void (*fn)(void *arg), void *arg);
+void io_soon(struct io_loop *l, struct io_soon *s);
+void io_soon_cancel(struct io_soon *s);
 
 /* Mailbox: post a call to the loop from any thread. Order per sender is kept; wakes once per batch. */
 void io_post(struct io_loop *l, void (*fn)(void *arg), void *arg);
