@@ -1,0 +1,357 @@
+/* The hub's own life: the brain, its tick, the list of workers against the configuration, views. */
+#include "feed/feed.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "feed/feed_priv.h"
+
+enum { TICK_US = 100000, VIEW_MIN_US = 20000, TICKS_PER_S = 10 };
+
+_Static_assert(BRAIN_KV == 0 && BRAIN_LEAST_REQUEST == 1 && BRAIN_ROUND_ROBIN == 2 && BRAIN_RANDOM == 3 && BRAIN_P2C_EWMA == 4 && BRAIN_CONSISTENT_HASH == 5,
+               "the words of option routing stand in the order of enum brain_routing");
+
+static const struct obs_def rows[] = { FEED_METRICS(OBS_ROW_DEF) };
+
+const struct obs_def *feed_metric_rows(size_t *ret_n)
+{
+	*ret_n = ARRAY_LEN(rows);
+	return rows;
+}
+
+const struct obs_set *feed_metrics(const struct feed *f) { return f->metrics; }
+void feed_count(struct feed *f, uint32_t row, uint64_t n) { obs_add(f->metrics, obs_find(f->metrics, row, NULL), n); }
+void feed_count1(struct feed *f, uint32_t row, const char *label) { obs_add(f->metrics, obs_find(f->metrics, row, (struct str[]){ str_of(label) }), 1); }
+
+void feed_count2(struct feed *f, uint32_t row, const char *label, const char *label2)
+{
+	obs_add(f->metrics, obs_find(f->metrics, row, (struct str[]){ str_of(label), str_of(label2) }), 1);
+}
+
+/* ---- what the brain says */
+
+static struct feed_worker *worker_of(struct feed *f, brain_worker id)
+{
+	LIST_FOR(&f->workers, it)
+		if (container_of(it, struct feed_worker, node)->id == id)
+			return container_of(it, struct feed_worker, node);
+	return NULL;
+}
+
+static void on_health(void *arg, brain_worker id, enum brain_health from, enum brain_health to, const char *why)
+{
+	struct feed *f = arg;
+	const struct feed_worker *w = worker_of(f, id);
+	f->view_dirty = true;
+	if (w == NULL)
+		return;
+	enum log_level level = to == BRAIN_DOWN || to == BRAIN_DEGRADED ? LOG_LEVEL_WARN : LOG_LEVEL_INFO;
+	LOG_AT(level, "worker_health", "worker=%.*s from=%s to=%s why=\"%s\"", STR_ARG(w->conf.url), brain_health_name(from), brain_health_name(to), why);
+}
+
+static void on_panic(void *arg, struct str pool, bool on)
+{
+	struct feed *f = arg;
+	f->view_dirty = true;
+	LOG_WARN(on ? "pool_panic" : "pool_panic_over", "pool=%.*s %s", STR_ARG(pool.n ? pool : STR("-")), on ? "every worker is suspect: all are tried" : "");
+}
+
+static void on_mismatch(void *arg, brain_worker id, const char *cause, double share)
+{
+	const struct feed_worker *w = worker_of(arg, id);
+	LOG_WARN_EVERY(60, "cache_prediction_wrong", "worker=%s exact_share=%.2f likely_cause=\"%s\"", w != NULL ? w->conf.url.p : "-", share, cause);
+}
+
+static const struct brain_ops ops = { on_health, on_panic, on_mismatch };
+
+/* ---- views */
+
+static void publish(struct feed *f)
+{
+	struct feed_view *old = f->view;
+	f->view = feed_view_make(f);
+	f->view_dirty = false;
+	feed_view_unref(old);
+	if (old != NULL && f->on_view != NULL)
+		f->on_view(f->arg, f->view);
+}
+
+static bool view_is_old(const struct feed *f) { return f->view_dirty || f->view->generation != brain_generation(f->brain); }
+
+/* ---- workers against configuration */
+
+const struct conf_pool *feed_pool(const struct feed *f, struct str name)
+{
+	for (size_t i = 0; i < f->conf->n_pools; i++)
+		if (str_eq(f->conf->pools[i].name, name))
+			return &f->conf->pools[i];
+	return NULL;
+}
+
+static struct feed_worker *running(struct feed *f, struct str url)
+{
+	LIST_FOR(&f->workers, it) {
+		struct feed_worker *w = container_of(it, struct feed_worker, node);
+		if (!w->draining && str_eq(w->conf.url, url))
+			return w;
+	}
+	return NULL;
+}
+
+static void want(struct feed *f, const struct conf_worker *c, const struct conf_pool *p, struct str source)
+{
+	struct feed_worker *w = running(f, c->url);
+	if (w == NULL) {
+		(void)feed_worker_new(f, c, p, source);
+		return;
+	}
+	if (w->wanted)                       /* named twice: the configuration stands before discovery */
+		return;
+	w->wanted = true;
+	feed_worker_change(w, c, p, source);
+}
+
+static void want_all(struct feed *f)
+{
+	for (size_t i = 0; i < f->conf->n_pools; i++) {
+		const struct conf_pool *p = &f->conf->pools[i];
+		for (size_t k = 0; k < p->n_workers; k++)
+			want(f, &p->workers[k], p, p->name.n > 0 ? STR("config") : STR("flags"));
+	}
+	for (size_t i = 0; i < f->discs.n; i++) {
+		const struct conf_pool *p = feed_pool(f, feed_disc_pool(f->discs.p[i]));
+		const struct conf_worker *list;
+		size_t n = feed_disc_workers(f->discs.p[i], &list);
+		for (size_t k = 0; p != NULL && k < n; k++)
+			want(f, &list[k], p, feed_disc_path(f->discs.p[i]));
+	}
+}
+
+void feed_apply(struct feed *f)
+{
+	LIST_FOR(&f->workers, it)
+		container_of(it, struct feed_worker, node)->wanted = false;
+	want_all(f);
+	LIST_FOR_SAFE(&f->workers, it) {
+		struct feed_worker *w = container_of(it, struct feed_worker, node);
+		if (!w->wanted)
+			feed_worker_drain(w);
+	}
+	f->view_dirty = true;
+}
+
+static bool is_kept(const struct feed *f, const struct feed_disc *d)
+{
+	const struct conf_pool *p = feed_pool(f, feed_disc_pool(d));
+	return p != NULL && str_eq(p->discovery_file, feed_disc_path(d));
+}
+
+static bool is_followed(const struct feed *f, const struct conf_pool *p)
+{
+	for (size_t i = 0; i < f->discs.n; i++)
+		if (str_eq(feed_disc_pool(f->discs.p[i]), p->name) && str_eq(feed_disc_path(f->discs.p[i]), p->discovery_file))
+			return true;
+	return false;
+}
+
+static void follow_files(struct feed *f)
+{
+	for (size_t i = 0; i < f->discs.n;) {
+		if (is_kept(f, f->discs.p[i])) {
+			feed_disc_read(f->discs.p[i++]);     /* what the pool says for all may have changed */
+			continue;
+		}
+		feed_disc_free(f->discs.p[i]);
+		f->discs.p[i] = f->discs.p[--f->discs.n];
+	}
+	for (size_t i = 0; i < f->conf->n_pools; i++) {
+		const struct conf_pool *p = &f->conf->pools[i];
+		if (p->discovery_file.n > 0 && !is_followed(f, p))
+			VEC_PUSH(&f->discs, feed_disc_new(f, p->name, p->discovery_file));
+	}
+}
+
+void feed_configure(struct feed *f, struct conf *c)
+{
+	struct conf *old = f->conf;
+	f->conf = conf_ref(c);
+	follow_files(f);
+	feed_apply(f);
+	conf_unref(old);
+}
+
+bool feed_guess_taken(const struct feed_worker *w)
+{
+	LIST_FOR(&w->feed->workers, it) {
+		const struct feed_worker *o = container_of(it, struct feed_worker, node);
+		if (o != w && !o->draining && !o->sources_told && o->conf.events.n == 0 && str_eq(o->conf.host, w->conf.host))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the tick */
+
+static bool brain_knows(const struct brain_worker_view *views, size_t n, brain_worker id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (views[i].id == id)
+			return true;
+	return false;
+}
+
+/* Drained workers are let go when the brain has let them go: their last request has ended. */
+static void reap(struct feed *f)
+{
+	bool any = false;
+	LIST_FOR(&f->workers, it)
+		any |= container_of(it, struct feed_worker, node)->draining;
+	if (!any)
+		return;
+	struct arena a;
+	const struct brain_worker_view *views;
+	arena_init(&a, 0);
+	size_t n = brain_workers(f->brain, &views, &a);
+	LIST_FOR_SAFE(&f->workers, it) {
+		struct feed_worker *w = container_of(it, struct feed_worker, node);
+		if (!w->draining || brain_knows(views, n, w->id))
+			continue;
+		LOG_INFO("worker_removed", "worker=%.*s", STR_ARG(w->conf.url));
+		feed_worker_free(w);
+		f->view_dirty = true;
+	}
+	arena_done(&a);
+}
+
+static void tick(void *arg)
+{
+	struct feed *f = arg;
+	brain_tick(f->brain, io_now(f->loop));
+	LIST_FOR(&f->workers, it) {
+		struct feed_worker *w = container_of(it, struct feed_worker, node);
+		for (uint32_t r = 0; r < w->n_ranks; r++)
+			if (w->ranks[r] != NULL)
+				feed_rank_tick(w->ranks[r]);
+	}
+	if (++f->ticks % TICKS_PER_S == 0)
+		reap(f);
+}
+
+static void quick(void *arg)
+{
+	struct feed *f = arg;
+	if (view_is_old(f))
+		publish(f);
+}
+
+/* ---- life */
+
+static struct brain *make_brain(struct feed *f, uint64_t seed)
+{
+	struct brain_opts o = {
+		.routing = (enum brain_routing)f->conf->opts.brain.routing, .seed = f->conf->opts.brain.seed != 0 ? (uint64_t)f->conf->opts.brain.seed : seed,
+		.receipts = (uint32_t)f->conf->opts.brain.receipts,
+	};
+	return brain_new(&o, &ops, f);
+}
+
+struct feed *feed_new(const struct feed_opts *o)
+{
+	struct feed *f = must_calloc(1, sizeof(*f));
+	uint64_t seed = o->seed;
+	if (seed == 0)
+		io_random(&seed, sizeof(seed));
+	f->loop = o->loop;
+	f->zhub = o->zhub;
+	f->conf = conf_ref(o->conf);
+	f->rand.s = seed;
+	f->on_view = o->on_view;
+	f->arg = o->arg;
+	f->metrics = obs_set_new(rows, FEED_M_COUNT);
+	list_init(&f->workers);
+	list_init(&f->pending);
+	f->brain = make_brain(f, seed);
+	struct http_pool_opts po = http_pool_defaults();
+	po.connect_timeout_us = MIN(po.connect_timeout_us, f->conf->opts.feed.probe_timeout_us);
+	f->pool = http_pool_new(f->loop, &po);
+	f->pump = io_timer_new(f->loop, feed_pump, f);
+	follow_files(f);
+	feed_apply(f);
+	publish(f);
+	f->tick = io_timer_new(f->loop, tick, f);
+	io_timer_every(f->tick, TICK_US);
+	f->view_timer = io_timer_new(f->loop, quick, f);
+	io_timer_every(f->view_timer, VIEW_MIN_US);
+	return f;
+}
+
+void feed_free(struct feed *f)
+{
+	if (f == NULL)
+		return;
+	for (size_t i = 0; i < f->discs.n; i++)
+		feed_disc_free(f->discs.p[i]);
+	VEC_FREE(&f->discs);
+	LIST_FOR_SAFE(&f->workers, it)
+		feed_worker_free(container_of(it, struct feed_worker, node));
+	io_timer_free(f->tick);
+	io_timer_free(f->view_timer);
+	io_timer_free(f->pump);
+	http_pool_free(f->pool);
+	feed_view_unref(f->view);
+	brain_free(f->brain);
+	obs_set_free(f->metrics);
+	conf_unref(f->conf);
+	free(f);
+}
+
+struct brain *feed_brain(struct feed *f) { return f->brain; }
+struct feed_view *feed_view_now(const struct feed *f) { return f->view; }
+
+void feed_drain(struct feed *f)
+{
+	f->draining = true;
+	publish(f);
+}
+
+/* ---- looking in */
+
+static void info_of(const struct feed_worker *w, struct arena *a, struct feed_worker_info *i)
+{
+	struct feed_rank_info *ranks = arena_new(a, struct feed_rank_info, w->n_ranks + 1);
+	struct conf_label *labels = arena_new(a, struct conf_label, w->conf.n_labels + 1);
+	for (size_t k = 0; k < w->conf.n_labels; k++)
+		labels[k] = (struct conf_label){ arena_str(a, w->conf.labels[k].name), arena_str(a, w->conf.labels[k].value) };
+	for (uint32_t r = 0; r < w->n_ranks; r++)
+		if (w->ranks[r] != NULL)
+			feed_rank_info(w->ranks[r], a, &ranks[r]);
+	*i = (struct feed_worker_info){
+		.id = w->id, .url = arena_str(a, w->conf.url), .pool = arena_str(a, w->pool), .source = arena_str(a, w->source), .role = arena_str(a, w->conf.role),
+		.accelerator = arena_str(a, w->conf.accelerator), .labels = labels, .n_labels = w->conf.n_labels, .resolved = w->addr.len > 0, .has_key = w->conf.api_key.n > 0,
+		.asleep = w->metrics.asleep, .probe = w->probe, .events_why = w->events_why != NULL ? str_of(w->events_why) : (struct str){ "", 0 },
+		.probes = w->jobs[FEED_JOB_HEALTH].asked, .probe_failures = w->jobs[FEED_JOB_HEALTH].failed, .scrapes = w->jobs[FEED_JOB_METRICS].asked,
+		.scrape_failures = w->jobs[FEED_JOB_METRICS].failed, .restarts = w->restarts, .ranks = ranks, .n_ranks = w->n_ranks,
+	};
+}
+
+size_t feed_infos(const struct feed *f, struct arena *a, const struct feed_worker_info **ret_infos)
+{
+	size_t n = 0;
+	LIST_FOR(&f->workers, it)
+		n++;
+	struct feed_worker_info *infos = arena_new(a, struct feed_worker_info, n + 1);
+	n = 0;
+	LIST_FOR(&f->workers, it)
+		info_of(container_of(it, struct feed_worker, node), a, &infos[n++]);
+	*ret_infos = infos;
+	return n;
+}
+
+size_t feed_discoveries(const struct feed *f, struct arena *a, const struct feed_discovery_info **ret_infos)
+{
+	struct feed_discovery_info *infos = arena_new(a, struct feed_discovery_info, f->discs.n + 1);
+	for (size_t i = 0; i < f->discs.n; i++)
+		feed_disc_info(f->discs.p[i], a, &infos[i]);
+	*ret_infos = infos;
+	return f->discs.n;
+}

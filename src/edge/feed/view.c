@@ -1,0 +1,154 @@
+/* The snapshot for hands: brain's health and models + what only the feed knows (addresses, keys). Slices are copied. */
+#include "feed/view.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feed/feed_priv.h"
+
+struct feed_view *feed_view_ref(struct feed_view *v)
+{
+	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+	return v;
+}
+
+void feed_view_unref(struct feed_view *v)
+{
+	if (v == NULL || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	arena_done(&v->arena);
+	free(v);
+}
+
+const struct feed_view_worker *feed_view_worker(const struct feed_view *v, brain_worker id)
+{
+	size_t lo = 0, hi = v->n_workers;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (v->workers[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < v->n_workers && v->workers[lo].id == id ? &v->workers[lo] : NULL;
+}
+
+const struct feed_view_model *feed_view_model(const struct feed_view *v, struct str id)
+{
+	size_t lo = 0, hi = v->n_models;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (str_cmp(v->models[mid].id, id) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < v->n_models && str_eq(v->models[lo].id, id) ? &v->models[lo] : NULL;
+}
+
+static const struct str *copy_strs(struct arena *a, const struct str *from, size_t n)
+{
+	struct str *to = arena_new(a, struct str, n + 1);
+	for (size_t i = 0; i < n; i++)
+		to[i] = arena_str(a, from[i]);
+	return to;
+}
+
+static const struct brain_worker_view *brain_of(const struct brain_worker_view *views, size_t n, brain_worker id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (views[i].id == id)
+			return &views[i];
+	return NULL;
+}
+
+static void make_worker(struct feed_view *v, const struct feed_worker *w, const struct brain_worker_view *b, struct feed_view_worker *out)
+{
+	struct arena *a = &v->arena;
+	*out = (struct feed_view_worker){
+		.id = w->id, .url = arena_str(a, w->conf.url), .host = arena_str(a, w->host_header), .prefix = arena_str(a, w->conf.prefix), .addr = w->addr,
+		.authorization = arena_str(a, w->authorization), .pass_client_authorization = !w->drop_authorization, .health = b->health,
+		.usable = (b->health == BRAIN_HEALTHY || b->health == BRAIN_DEGRADED) && !b->draining, .names = copy_strs(a, b->names, b->n_names), .n_names = b->n_names,
+		.adapters = copy_strs(a, b->adapters, b->n_adapters), .n_adapters = b->n_adapters, .max_model_len = b->max_model_len, .pool = arena_str(a, w->pool),
+	};
+	v->any_usable |= out->usable;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct feed_view_worker *x = a, *y = b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static void make_workers(const struct feed *f, struct feed_view *v)
+{
+	struct arena scratch;
+	const struct brain_worker_view *views;
+	arena_init(&scratch, 0);
+	size_t n_views = brain_workers(f->brain, &views, &scratch), n = 0;
+	LIST_FOR(&f->workers, it)
+		n++;
+	struct feed_view_worker *list = arena_new(&v->arena, struct feed_view_worker, n + 1);
+	n = 0;
+	LIST_FOR(&f->workers, it) {
+		const struct feed_worker *w = container_of(it, struct feed_worker, node);
+		const struct brain_worker_view *b = brain_of(views, n_views, w->id);
+		if (b != NULL)
+			make_worker(v, w, b, &list[n++]);
+	}
+	qsort(list, n, sizeof(*list), by_id);
+	v->workers = list;
+	v->n_workers = n;
+	arena_done(&scratch);
+}
+
+static int by_model(const void *a, const void *b)
+{
+	const struct feed_view_model *x = a, *y = b;
+	int c = str_cmp(x->id, y->id);
+	return c ? c : (x->max_model_len > y->max_model_len) - (x->max_model_len < y->max_model_len);
+}
+
+static void make_model(const struct feed *f, struct feed_view *v, const struct feed_model *m, struct feed_view_model *out)
+{
+	const struct conf_option *row = conf_option_of_key(STR("tokens.from"));
+	*out = (struct feed_view_model){
+		.id = arena_str(&v->arena, m->id), .root = arena_str(&v->arena, m->root), .parent = arena_str(&v->arena, m->parent), .max_model_len = m->max_model_len,
+		.adapter = m->parent.n > 0, .text_from_workers = !str_eq(conf_word(row->words, f->conf->opts.gate.tokens), STR("none")),
+	};
+	out->n_block_sizes = (uint32_t)brain_block_sizes(f->brain, m->id, out->block_sizes);
+}
+
+/* Models of workers that are down stay listed: asking for one is then 503, not 404. */
+static void make_models(const struct feed *f, struct feed_view *v)
+{
+	size_t n = 0, kept = 0;
+	LIST_FOR(&f->workers, it)
+		n += container_of(it, struct feed_worker, node)->models.n;
+	struct feed_view_model *list = arena_new(&v->arena, struct feed_view_model, n + 1);
+	n = 0;
+	LIST_FOR(&f->workers, it) {
+		const struct feed_worker *w = container_of(it, struct feed_worker, node);
+		for (size_t i = 0; i < w->models.n && !w->draining; i++)
+			make_model(f, v, &w->models.p[i], &list[n++]);
+	}
+	qsort(list, n, sizeof(*list), by_model);
+	for (size_t i = 0; i < n; i++)
+		if (kept == 0 || !str_eq(list[kept - 1].id, list[i].id))
+			list[kept++] = list[i];
+	v->models = list;
+	v->n_models = kept;
+}
+
+struct feed_view *feed_view_make(const struct feed *f)
+{
+	struct feed_view *v = must_calloc(1, sizeof(*v));
+	v->refs = 1;
+	v->generation = brain_generation(f->brain);
+	v->draining = f->draining;
+	arena_init(&v->arena, 0);
+	make_workers(f, v);
+	make_models(f, v);
+	return v;
+}
