@@ -1,0 +1,117 @@
+/* pick_kv.c: sticky, then least predicted TTFT (routing.md section 5).
+ *
+ * Bounded load first: who has more than 1.25 times the mean and 4 requests stands apart, so one hot prefix spreads and one
+ * hot worker does not switch affinity off for the others. Among the rest S is whoever holds nearly all of what can be
+ * held; S keeps the request while its wait beyond the least predicted TTFT is paid back by the prefill it saves. Greedy
+ * TTFT alone collapses near the knee: misses make work, work spreads requests, spreading makes misses. */
+#include "sched/cost.h"
+#include "sched/pick.h"
+
+#define HIT_SHARE 0.8          /* of the largest possible hit */
+#define HIT_OF_BEST 0.9        /* of the best holder's */
+#define BOUND_FACTOR 1.25
+#define BOUND_SLACK 4.0
+#define GATE_MAX_US 18e6
+#define GATE_SAVED 2.0         /* times the prefill that the overlap saves */
+
+static bool takes_part(const void *arg, const struct sched_candidate *c) { return (void)arg, !c->apart; }
+
+struct holders { double least_hit_tok; };
+static bool holds(const void *arg, const struct sched_candidate *c)
+{
+	const struct holders *h = arg;
+	return !c->apart && c->hit_tok && c->hit_tok >= h->least_hit_tok;
+}
+
+static bool set_apart(struct sched_candidate *c, size_t n, double limit, bool pressed_too)
+{
+	bool any = false;
+	for (size_t i = 0; i < n; i++) {
+		c[i].apart = c[i].contexts > limit || (pressed_too && c[i].pressed);
+		any |= !c[i].apart;
+	}
+	return any;
+}
+
+static void bound_load(struct sched_candidate *c, size_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += c[i].contexts;
+	double limit = BOUND_FACTOR * sum / (double)n + BOUND_SLACK;
+	if (!set_apart(c, n, limit, true) && !set_apart(c, n, limit, false))
+		for (size_t i = 0; i < n; i++)
+			c[i].apart = false;
+}
+
+/* The largest hit this prompt can have. Ranks of one model agree unless block sizes differ; then the best counts. */
+static uint32_t largest_hit(const struct sched_ask *a, const struct sched_candidate *c, size_t n)
+{
+	uint32_t most = 0;
+	for (size_t i = 0; i < n; i++)
+		if (c[i].hit_tok || i == 0)
+			most = MAX(most, kv_index_max_hit(a->index, a->prompt, c[i].kv_id));
+	return most;
+}
+
+static size_t pick_owner(const struct sched_ask *a, const struct sched_candidate *c, size_t n)
+{
+	size_t n_ranks = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!c[i].apart)
+			a->scratch[n_ranks++] = c[i].kv_id;
+	uint32_t min_tok = (uint32_t)(HIT_SHARE * a->max_hit_tok), tok;
+	kv_rank_id id;
+	if (!min_tok || !kv_index_owner(a->index, a->prompt, a->scratch, n_ranks, min_tok, &id, &tok))
+		return SIZE_MAX;
+	for (size_t i = 0; i < n; i++)
+		if (!c[i].apart && c[i].kv_id == id)
+			return i;
+	return SIZE_MAX;
+}
+
+static size_t pick_holder(const struct sched_ask *a, const struct sched_candidate *c, size_t n)
+{
+	uint32_t best_tok = 0;
+	for (size_t i = 0; i < n; i++)
+		best_tok = c[i].apart ? best_tok : MAX(best_tok, c[i].hit_tok);
+	double possible = HIT_SHARE * a->max_hit_tok, best = HIT_OF_BEST * best_tok;
+	struct holders h = { .least_hit_tok = possible > best ? possible : best };
+	return a->max_hit_tok ? sched_least_ttft(a, c, n, holds, &h) : SIZE_MAX;
+}
+
+/* What S may cost beyond the least: what its overlap saves, twice, but never 18 s. An owner whose cache has forgotten the
+ * prefix saves nothing now; the prefix will be computed somewhere, so it counts as if it were held. */
+static double gate_us(const struct sched_candidate *c, double held_tok)
+{
+	double saved = GATE_SAVED * sched_prefill_us(c->profile, 0, held_tok) * sched_slow(c->worker) / c->weight;
+	return MIN(saved, GATE_MAX_US);
+}
+
+static size_t pick(struct sched_ask *a, struct sched_candidate *c, size_t n, const char **ret_reason)
+{
+	bound_load(c, n);
+	size_t least = sched_least_ttft(a, c, n, takes_part, NULL);
+	*ret_reason = a->keyed ? "ttft" : "load";
+	if (!a->keyed)
+		return least;
+	a->max_hit_tok = largest_hit(a, c, n);
+	const char *word = "sticky";
+	size_t best = pick_holder(a, c, n);
+	double held_tok = best == SIZE_MAX ? 0 : c[best].hit_tok;
+	if (best == SIZE_MAX) {
+		word = "owner";
+		best = pick_owner(a, c, n);
+		held_tok = HIT_SHARE * a->max_hit_tok;
+	}
+	if (best == SIZE_MAX)
+		return least;
+	if (c[best].ttft_us - c[least].ttft_us <= gate_us(&c[best], held_tok)) {
+		*ret_reason = word;
+		return best;
+	}
+	*ret_reason = "relief";
+	return least;
+}
+
+const struct sched_policy sched_kv = { .name = "kv", .pick = pick };
