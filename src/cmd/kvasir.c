@@ -1,0 +1,308 @@
+/* kvasir: the gateway. Wiring only: which rooms run on which loop, who hears of what, in what order it ends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/must.h"
+#include "conf/args.h"
+#include "conf/store.h"
+#include "feed/feed.h"
+#include "gate/gate.h"
+#include "io/thread.h"
+
+struct server;
+struct hand {
+	struct server *server;
+	struct io_loop *loop;
+	struct gate_link *link;
+	struct gate *gate;
+	struct io_thread *thread;     /* NULL: on the main loop */
+};
+
+struct server {
+	struct io_loop *loop;         /* brain, hub, admin; with one hand also the data port */
+	struct io_zhub *zhub;
+	struct conf_store *store;
+	struct feed *feed;
+	struct gate_shared *shared;
+	struct hand *hands;
+	size_t n_hands, n_drained;
+	bool draining;
+};
+
+/* ---- words to hands: a call when a hand shares the main loop, a letter when not */
+
+struct letter {
+	struct hand *hand;
+	struct feed_view *view;
+	struct conf *conf;
+	int64_t drain_us;
+};
+
+static void hand_drained(void *arg);
+
+static void open_letter(void *arg)
+{
+	struct letter *m = arg;
+	if (m->view)
+		gate_set_view(m->hand->gate, m->view);
+	if (m->conf)
+		gate_set_opts(m->hand->gate, &m->conf->opts.gate);
+	if (m->drain_us >= 0)
+		gate_drain(m->hand->gate, m->drain_us, hand_drained, m->hand);
+	conf_unref(m->conf);
+	free(m);
+}
+
+static void post(struct hand *h, struct feed_view *view, struct conf *conf, int64_t drain_us)
+{
+	struct letter *m = must_malloc(sizeof(*m));
+	*m = (struct letter){ h, view, conf, drain_us };
+	if (h->thread)
+		io_post(h->loop, open_letter, m);
+	else
+		open_letter(m);
+}
+
+static void on_view(void *arg, struct feed_view *v)
+{
+	struct server *s = arg;
+	for (size_t i = 0; i < s->n_hands; i++)
+		post(&s->hands[i], feed_view_ref(v), NULL, -1);
+}
+
+static void on_change(void *arg, const struct conf *old, struct conf *now)
+{
+	struct server *s = arg;
+	(void)old;
+	feed_configure(s->feed, now);
+	gate_shared_set_body_memory(s->shared, now->opts.gate.body_memory_bytes);
+	for (size_t i = 0; i < s->n_hands; i++)
+		post(&s->hands[i], NULL, conf_ref(now), -1);
+}
+
+/* ---- hands */
+
+static void hand_run(void *arg) { io_loop_run(((struct hand *)arg)->loop); }
+
+static void hand_init(struct server *s, struct hand *h, const struct conf *c)
+{
+	struct brain *b = feed_brain(s->feed);
+	bool own_loop = c->opts.gate.threads > 1;
+	h->server = s;
+	h->loop = own_loop ? io_loop_new() : s->loop;
+	h->link = own_loop ? gate_link_mailbox(b, s->loop, h->loop) : gate_link_direct(b, s->loop);
+	h->gate = gate_new(h->loop, &c->opts.gate, s->shared, h->link);
+	gate_set_view(h->gate, feed_view_ref(feed_view_now(s->feed)));
+}
+
+/* The first hand may bind port 0; the others take the port it got. */
+static bool hands_listen(struct server *s, const struct conf *c)
+{
+	struct io_addr a;
+	char text[64];
+	if (io_addr_parse(c->opts.gate.listen, &a) != ERR_OK) {
+		fprintf(stderr, "kvasir: --listen %.*s: an address like 127.0.0.1:8080 is needed\n", STR_ARG(c->opts.gate.listen));
+		return false;
+	}
+	for (size_t i = 0; i < s->n_hands; i++) {
+		if (gate_listen(s->hands[i].gate, &a, s->n_hands > 1) != ERR_OK) {
+			struct str at = io_addr_print(&a, text);
+			fprintf(stderr, "kvasir: cannot listen on %.*s: is the address in use?\n", STR_ARG(at));
+			return false;
+		}
+		a = gate_addr(s->hands[i].gate);
+	}
+	struct str at = io_addr_print(&a, text);
+	LOG_INFO("listening", "data=%.*s hands=%zu version=%s", STR_ARG(at), s->n_hands, KVASIR_VERSION);
+	return true;
+}
+
+static void hands_start(struct server *s)
+{
+	for (size_t i = 0; i < s->n_hands; i++)
+		if (s->hands[i].loop != s->loop)
+			s->hands[i].thread = io_thread_start(hand_run, &s->hands[i]);
+}
+
+static void hand_free(struct hand *h)
+{
+	if (h->thread) {
+		io_loop_stop_from_any(h->loop);
+		io_thread_join(h->thread);
+	}
+	gate_free(h->gate);
+	gate_link_free(h->link);
+	if (h->loop == h->server->loop)
+		return;
+	while (io_loop_alive(h->loop))
+		;
+	io_loop_free(h->loop);
+}
+
+/* ---- the end */
+
+static void all_drained(void *arg)
+{
+	struct server *s = arg;
+	if (++s->n_drained == s->n_hands)
+		io_loop_stop(s->loop);
+}
+
+static void hand_drained(void *arg)
+{
+	struct hand *h = arg;
+	io_post(h->server->loop, all_drained, h->server);
+}
+
+static void on_term(void *arg, int signum)
+{
+	struct server *s = arg;
+	if (s->draining) {
+		LOG_WARN("killed", "signal=%d again: not waiting any longer", signum);
+		exit(1);
+	}
+	s->draining = true;
+	int64_t limit_us = conf_store_now(s->store)->opts.gate.shutdown_timeout_us;
+	LOG_INFO("draining", "signal=%d limit_ms=%lld", signum, (long long)(limit_us / 1000));
+	feed_drain(s->feed);
+	for (size_t i = 0; i < s->n_hands; i++)
+		post(&s->hands[i], NULL, NULL, limit_us);
+}
+
+static void on_hup(void *arg, int signum)
+{
+	(void)signum;
+	conf_store_reload(((struct server *)arg)->store);
+}
+
+static void server_free(struct server *s)
+{
+	for (size_t i = 0; i < s->n_hands; i++)
+		hand_free(&s->hands[i]);
+	free(s->hands);
+	conf_store_free(s->store);
+	feed_free(s->feed);
+	if (s->zhub)
+		io_zhub_free(s->zhub);
+	gate_shared_free(s->shared);
+	io_signals_close(s->loop);
+	while (io_loop_alive(s->loop))
+		;
+	io_loop_free(s->loop);
+}
+
+/* ---- serve */
+
+static void server_init(struct server *s, struct conf *c, const struct conf_sources *sources)
+{
+	*s = (struct server){ .loop = io_loop_new(), .n_hands = 0 };
+	s->zhub = c->opts.feed.events ? io_zhub_new(s->loop) : NULL;
+	s->shared = gate_shared_new(&c->opts.gate);
+	s->feed = feed_new(&(struct feed_opts){
+		.loop = s->loop, .zhub = s->zhub, .conf = c, .seed = (uint64_t)c->opts.brain.seed, .on_view = on_view, .arg = s });
+	s->hands = must_calloc((size_t)c->opts.gate.threads, sizeof(*s->hands));
+	for (int64_t i = 0; i < c->opts.gate.threads; i++)
+		hand_init(s, &s->hands[i], c);
+	s->n_hands = (size_t)c->opts.gate.threads;
+	s->store = conf_store_new(s->loop, sources, conf_ref(c), on_change, s);
+	io_signal(s->loop, 15, on_term, s);
+	io_signal(s->loop, 2, on_term, s);
+	io_signal(s->loop, 1, on_hup, s);
+}
+
+static int run(struct conf *c, const struct conf_sources *sources)
+{
+	struct server s;
+	log_set_level((enum log_level)c->opts.ops.log_level);
+	server_init(&s, c, sources);
+	bool ok = hands_listen(&s, c);
+	if (ok) {
+		hands_start(&s);
+		io_loop_run(s.loop);
+		LOG_INFO("stopped", "drained=%zu", s.n_drained);
+	}
+	server_free(&s);
+	return ok ? 0 : 1;
+}
+
+static int print_faults(const struct conf_faults *f)
+{
+	struct buf b;
+	buf_init(&b, 1 << 20);
+	for (size_t i = 0; i < f->list.n; i++) {
+		buf_clear(&b);
+		if (conf_fault_print(&b, &f->list.p[i]) == ERR_OK)
+			fprintf(stderr, "%.*s\n", STR_ARG(buf_str(&b)));
+	}
+	if (f->cut)
+		fprintf(stderr, "and %zu more\n", f->cut);
+	buf_done(&b);
+	return 1;
+}
+
+static int print(enum err e, struct buf *b)
+{
+	if (e == ERR_OK)
+		fwrite(buf_str(b).p, 1, b->n, stdout);
+	buf_done(b);
+	return e == ERR_OK ? 0 : 1;
+}
+
+static int serve_parsed(const struct conf_args *a, struct conf_faults *faults)
+{
+	struct buf b;
+	buf_init(&b, 1 << 20);
+	if (a->help)
+		return print(conf_args_help(&b), &b);
+	if (a->version)
+		return print(buf_printf(&b, "kvasir %s\n", KVASIR_VERSION), &b);
+	struct conf *c = conf_load(&a->sources, 1, faults);
+	if (!c)
+		return print_faults(faults);
+	int rc = a->print_config ? print(conf_print(&b, c), &b) : run(c, &a->sources);
+	conf_unref(c);
+	return rc;
+}
+
+static int serve(int argc, char **argv)
+{
+	struct conf_args a;
+	struct conf_faults faults;
+	conf_faults_init(&faults);
+	int rc = conf_args_parse(argc, argv, &a, &faults) ? serve_parsed(&a, &faults) : print_faults(&faults);
+	conf_args_done(&a);
+	conf_faults_done(&faults);
+	return rc;
+}
+
+/* ---- verbs */
+
+static const struct {
+	const char *name, *what;
+	int (*fn)(int argc, char **argv);
+} verbs[] = {
+	{ "serve", "relay requests to the worker that will answer first", serve },
+};
+
+static int help(FILE *to, int rc)
+{
+	fprintf(to, "usage: kvasir VERB [options]   (VERB --help tells more)\n\n");
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		fprintf(to, "  %-8s %s\n", verbs[i].name, verbs[i].what);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+	if (!strcmp(verb, "--version"))
+		return printf("kvasir %s\n", KVASIR_VERSION) < 0;
+	if (!strcmp(verb, "--help") || !strcmp(verb, "help"))
+		return help(stdout, 0);
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (!strcmp(verb, verbs[i].name))
+			return verbs[i].fn(argc - 2, argv + 2);
+	return help(stderr, 2);
+}

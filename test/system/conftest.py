@@ -1,0 +1,101 @@
+"""Real programs on free loopback ports; everything is stopped by pid and within a bounded time."""
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+BIN_DIR = pathlib.Path(os.environ.get("KVASIR_BIN_DIR", HERE.parent.parent / "out"))
+
+
+def free_port(n=1):
+    """the first of n neighbouring ports that nobody uses now"""
+    for _ in range(200):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            base = s.getsockname()[1]
+        if base + n > 65535:
+            continue
+        try:
+            for i in range(n):
+                with socket.socket() as s:
+                    s.bind(("127.0.0.1", base + i))
+            return base
+        except OSError:
+            continue
+    raise RuntimeError("no free ports")
+
+
+class Process:
+    """a program of ours with its output in a file"""
+
+    def __init__(self, name, args, log, env=None):
+        self.log = pathlib.Path(log)
+        self.args = [str(BIN_DIR / name), *map(str, args)]
+        with open(self.log, "wb") as out:
+            self.child = subprocess.Popen(self.args, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                          env={**os.environ, **(env or {})})
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    @property
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def running(self):
+        return self.child.poll() is None
+
+    def signal(self, number):
+        self.child.send_signal(number)
+
+    def wait(self, seconds=10):
+        return self.child.wait(seconds)
+
+    def stop(self, seconds=10):
+        """SIGTERM, and SIGKILL when that is not enough; the exit code"""
+        if self.running():
+            self.child.terminate()
+            try:
+                self.child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait(5)
+                raise AssertionError(f"{self.args[0]} did not stop in {seconds} s:\n{self.text[-2000:]}") from None
+        return self.child.returncode
+
+
+def eventually(check, seconds=5, every=0.02):
+    """waits until check() is true; what it said last"""
+    end = time.monotonic() + seconds
+    while True:
+        got = check()
+        if got or time.monotonic() > end:
+            return got
+        time.sleep(every)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start("kvasir-sim", "--workers", 2, ...) -> Process; stopped after the test, exit code 0 expected if it still ran"""
+    started = []
+
+    def go(name, *args, env=None):
+        p = Process(name, args, tmp_path / f"{len(started)}-{name}.log", env)
+        started.append(p)
+        return p
+
+    yield go
+    faults = []
+    for p in reversed(started):
+        was_running = p.running()
+        code = p.stop()
+        if was_running and code != 0:
+            faults.append(f"{p.args[0]} ended with {code}:\n{p.text[-4000:]}")
+    assert not faults, "\n".join(faults)
