@@ -193,6 +193,7 @@ struct fleet_worker *fleet_worker_of(const struct fleet *f, uint32_t id)
 	return w && w->id == id ? w : NULL;
 }
 
+size_t fleet_slot_of(const struct fleet_worker *w) { return (size_t)(w->id & SLOT_MASK) - 1; }
 size_t fleet_slots(const struct fleet *f) { return f->slots.n; }
 struct fleet_worker *fleet_slot(const struct fleet *f, size_t i) { return f->slots.p[i].worker; }
 size_t fleet_workers(const struct fleet *f) { return f->n_workers; }

@@ -121,6 +121,7 @@ struct fleet_worker *fleet_worker_of(const struct fleet *f, uint32_t id);       
 size_t fleet_slots(const struct fleet *f);
 struct fleet_worker *fleet_slot(const struct fleet *f, size_t i);
 size_t fleet_workers(const struct fleet *f);                                    /* how many */
+size_t fleet_slot_of(const struct fleet_worker *w);                             /* its i in fleet_slot, for tables beside this one */
 
 /* References keep a draining worker; the last one to go removes it. */
 void fleet_hold(struct fleet_worker *w);

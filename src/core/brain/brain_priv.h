@@ -1,0 +1,96 @@
+/* brain/brain_priv.h: what the files of this room share. */
+#ifndef BRAIN_BRAIN_PRIV_H
+#define BRAIN_BRAIN_PRIV_H
+
+#include "base/list.h"
+#include "base/rand.h"
+#include "brain/brain.h"
+#include "fleet/fleet.h"
+#include "fleet/health.h"
+#include "fleet/ledger.h"
+#include "sched/cost.h"
+#include "sched/pick.h"
+
+enum { BRAIN_RECEIPT_CANDIDATES = 16, BRAIN_NAME_MAX = 96 };
+
+/* Predicted against reported cached tokens of one worker. */
+struct brain_truth {
+	uint32_t worker;                 /* whose this is; another id: a former tenant of the slot */
+	uint64_t predictions, exact;
+	double share;                    /* moving, of exact ones */
+	uint32_t window;                 /* predictions since the last verdict */
+	bool alarmed;
+	struct mono alarmed_at;
+	/* kinds of difference in the window */
+	uint32_t wrong, other_length, off_block, all_missing, less, more;
+};
+
+struct brain_leg_state {
+	uint32_t worker, rank;
+	kv_rank_id kv_id;
+	uint32_t hit_tok, new_tok;
+	double base_us;
+	bool events;                     /* the overlap rests on events, not on our own dispatches */
+};
+
+struct brain_ticket {
+	uint64_t id;                     /* 0: free */
+	struct list waiting;             /* among those without a stream whose prefill has not ended as predicted */
+	struct fleet_charge charge;
+	struct brain_leg_state legs[BRAIN_MAX_CANDIDATES];
+	uint32_t n_legs, leg;
+	uint32_t prompt_tok, output_tok;
+	bool stream, keyed, answered, usage_told;
+	struct mono leg_started, due, first_at;
+	kv_flight flight;
+	struct kv_prompt prompt;         /* keys are our own copy; n_sets 0: not kept (any more) */
+	uint64_t *keys;
+	uint64_t receipt;
+};
+
+struct brain_receipt_entry {
+	uint64_t id;                     /* 0: empty */
+	char request_id[BRAIN_NAME_MAX], model[BRAIN_NAME_MAX];
+	struct mono at;
+	const char *reason, *ids, *outcome;
+	uint32_t prompt_tok, max_hit_tok, n_candidates, chosen, cached_reported, output_tok;
+	int64_t ttft_predicted_us, ttft_measured_us;
+	struct brain_candidate candidates[BRAIN_RECEIPT_CANDIDATES];
+};
+
+struct brain {
+	struct brain_opts opts;
+	struct brain_ops ops;
+	void *arg;
+	struct fleet *fleet;
+	struct kv_index *index;
+	kv_rank_id no_rank;              /* stands for ranks beyond the index's limit: holds nothing, ever */
+	struct rand rand;
+	uint64_t generation, next_receipt, strange_tells;
+	uint32_t turn;                   /* round robin of requests without a model */
+	VEC(struct brain_ticket *) tickets;
+	VEC(uint32_t) free_tickets;
+	uint64_t ticket_age;
+	struct list waiting;
+	struct brain_ticket *unposted;   /* its prompt is not in flight yet: done after the plan is on its way */
+	struct mono unposted_at;
+	struct brain_receipt_entry *receipts;
+	VEC(struct brain_truth) truths;  /* by fleet slot */
+	/* scratch of one ask */
+	VEC(struct sched_candidate) candidates;
+	VEC(kv_rank_id) ids, scratch;
+	VEC(uint32_t) hits;
+};
+
+/* Does what a plan left for later: the prompt in flight, owner memory. Every entry that reads or changes the index calls it. */
+void brain_post(struct brain *b);
+void brain_ticket_drop_keys(struct brain_ticket *t);
+struct brain_ticket *brain_ticket_new(struct brain *b);
+struct brain_ticket *brain_ticket_of(const struct brain *b, uint64_t id);
+void brain_ticket_free(struct brain *b, struct brain_ticket *t);
+uint64_t brain_receipt_begin(struct brain *b, const struct brain_ask *a, const struct sched_ask *s, const struct brain_plan *p, struct mono now);
+struct brain_receipt_entry *brain_receipt_entry(const struct brain *b, uint64_t id);   /* NULL: overwritten since */
+void brain_truth_tell(struct brain *b, struct fleet_worker *w, const struct brain_ticket *t, const struct brain_tell *u, struct mono now);
+const struct brain_truth *brain_truth_of(const struct brain *b, const struct fleet_worker *w);
+
+#endif
