@@ -489,6 +489,14 @@ void json_put_key(struct json_writer *w, struct str key)
 	w->comma = false;
 }
 
+void json_put_quoted_key(struct json_writer *w, struct str quoted)
+{
+	before_value(w);
+	put(w, quoted);
+	put(w, STR(":"));
+	w->comma = false;
+}
+
 void json_put_str(struct json_writer *w, struct str s)
 {
 	before_value(w);

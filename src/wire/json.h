@@ -82,6 +82,7 @@ static inline struct json_writer json_writer(struct buf *b) { return (struct jso
 void json_put_open(struct json_writer *w, char brace);           /* '{' or '[' */
 void json_put_close(struct json_writer *w, char brace);          /* '}' or ']' */
 void json_put_key(struct json_writer *w, struct str key);
+void json_put_quoted_key(struct json_writer *w, struct str quoted);   /* a key as it stood in a checked text */
 void json_put_str(struct json_writer *w, struct str s);          /* escaped; bad UTF-8 becomes U+FFFD */
 void json_put_u64(struct json_writer *w, uint64_t n);
 void json_put_i64(struct json_writer *w, int64_t n);

@@ -13,7 +13,7 @@ enum api_prompt_form {
 	API_PROMPT_NONE,         /* not a kv-routed path, or no prompt member */
 	API_PROMPT_MESSAGES,     /* chat */
 	API_PROMPT_TEXT,         /* one string (or a list of one string) */
-	API_PROMPT_TEXTS,        /* a list of several strings */
+	API_PROMPT_TEXTS,        /* a list of several strings, or a mixture that only the worker can judge */
 	API_PROMPT_IDS,          /* token ids, one or several lists */
 	API_PROMPT_EMBEDS        /* prompt_embeds: not keyed */
 };

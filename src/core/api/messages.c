@@ -62,7 +62,7 @@ static bool read_ids(const struct json_val *list, struct arena *a, struct api_id
 	return true;
 }
 
-static const char *read_id_lists(const struct json_val *prompt, bool nested, struct arena *a, struct api_facts *f)
+static bool read_id_lists(const struct json_val *prompt, bool nested, struct arena *a, struct api_facts *f)
 {
 	size_t n = nested ? json_len(prompt) : 1, i = 0;
 	struct api_ids *lists = arena_new(a, struct api_ids, n);
@@ -70,11 +70,11 @@ static const char *read_id_lists(const struct json_val *prompt, bool nested, str
 	f->ids = lists;
 	f->n_ids = n;
 	if (!nested)
-		return read_ids(prompt, a, lists) ? NULL : "a token id must be a whole number below 2^32";
+		return read_ids(prompt, a, lists);
 	for (struct json_iter it = json_each(prompt); json_next(&it); i++)
 		if (!json_is(it.val, JSON_ARRAY) || !read_ids(it.val, a, &lists[i]))
-			return "`prompt` must be a string, a list of strings, token ids, or lists of token ids";
-	return NULL;
+			return false;
+	return true;
 }
 
 const char *api_prompt_read(const struct json_val *prompt, struct arena *a, struct api_facts *f)
@@ -88,12 +88,11 @@ const char *api_prompt_read(const struct json_val *prompt, struct arena *a, stru
 	struct json_iter it = json_each(prompt);
 	if (!json_is(prompt, JSON_ARRAY) || !json_next(&it))
 		return "`prompt` must be a string, a list of strings, token ids, or lists of token ids";
-	if (json_is(it.val, JSON_NUMBER) || json_is(it.val, JSON_ARRAY))
-		return read_id_lists(prompt, json_is(it.val, JSON_ARRAY), a, f);
-	do {
-		if (!json_is(it.val, JSON_STRING))
-			return "`prompt` must not mix strings with other things";
-	} while (json_next(&it));
-	f->form = json_len(prompt) == 1 ? API_PROMPT_TEXT : API_PROMPT_TEXTS;
+	if ((json_is(it.val, JSON_NUMBER) || json_is(it.val, JSON_ARRAY)) && read_id_lists(prompt, json_is(it.val, JSON_ARRAY), a, f))
+		return NULL;
+	/* mixtures (["1", 2] is served as ids) are for the worker to judge */
+	f->form = json_is(it.val, JSON_STRING) && json_len(prompt) == 1 ? API_PROMPT_TEXT : API_PROMPT_TEXTS;
+	f->ids = NULL;
+	f->n_ids = 0;
 	return NULL;
 }

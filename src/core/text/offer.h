@@ -1,6 +1,7 @@
 /* text/offer.h: which of the two calls a worker offers, learnt from its answers. One per worker; a value, no memory.
  * UNTRIED -> render tried first; 403, 404, 405 or 501 -> tokenize from then on (tried again after TEXT_OFFER_RETRY_US: workers are
- * upgraded in place); both refused -> none until then. Other failures teach nothing. Pure. */
+ * upgraded in place); both refused -> none until then. Other failures teach nothing, nor does a 404 of a call that has
+ * answered before (the model is unknown then). Pure. */
 #ifndef TEXT_OFFER_H
 #define TEXT_OFFER_H
 

@@ -1,0 +1,151 @@
+/* answer.c: ids out of the answers of both calls, in every shape seen:
+ *   tokenize      {"tokens":[..]}
+ *   render, chat  {"token_ids":[..],"features":{..}}, formerly [[messages],[{"prompt_token_ids":[..]}]]
+ *   render, text  [{"token_ids":[..]},..], formerly [{"prompt_token_ids":[..]},..] */
+#include <stdlib.h>
+
+#include "text/ask.h"
+#include "text/ids_priv.h"
+#include "wire/json.h"
+
+enum { MAX_PROMPTS = 4096, MAX_MM_ITEMS = 65536 };
+
+static enum err read_ids(struct text_ids_made *m, const struct json_val *list, size_t max_tok, struct text_prompt *p)
+{
+	size_t n = 0;
+	if (!json_is(list, JSON_ARRAY))
+		return ERR_UPSTREAM_PROTOCOL;
+	if (json_len(list) > max_tok)
+		return ERR_LIMIT;
+	uint32_t *ids = arena_new(&m->mem, uint32_t, json_len(list));
+	for (struct json_iter it = json_each(list); json_next(&it);) {
+		uint64_t id;
+		if (!json_u64(it.val, &id) || id > UINT32_MAX)
+			return ERR_UPSTREAM_PROTOCOL;
+		ids[n++] = (uint32_t)id;
+	}
+	p->ids = ids;
+	p->n = n;
+	return ERR_OK;
+}
+
+/* ---- multimodal items: {"mm_hashes":{"image":[h,..]},"mm_placeholders":{"image":[{"offset":o,"length":l},..]}} */
+
+static bool read_item(struct text_ids_made *m, const struct json_val *hash, const struct json_val *place, size_t n_tok, struct text_mm *item)
+{
+	struct str s;
+	uint64_t offset, length;
+	if (!json_str(hash, &s) || !json_u64(json_get(place, STR("offset")), &offset) || !json_u64(json_get(place, STR("length")), &length))
+		return false;
+	if (offset > n_tok || length > n_tok - offset)
+		return false;
+	*item = (struct text_mm){ arena_str(&m->mem, s), (uint32_t)offset, (uint32_t)length };
+	return true;
+}
+
+static size_t count_items(const struct json_val *hashes)
+{
+	size_t n = 0;
+	for (struct json_iter kind = json_each(hashes); json_next(&kind);)
+		n += json_len(kind.val);
+	return n;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct text_mm *x = a, *y = b;
+	return (x->offset_tok > y->offset_tok) - (x->offset_tok < y->offset_tok);
+}
+
+/* Items whose hash or place is missing would make wrong keys: better no ids at all. */
+static enum err read_mm(struct text_ids_made *m, const struct json_val *features, struct text_prompt *p)
+{
+	const struct json_val *hashes = json_get(features, STR("mm_hashes")), *places = json_get(features, STR("mm_placeholders"));
+	size_t n = count_items(hashes), i = 0;
+	if (n != count_items(places))
+		return ERR_UPSTREAM_PROTOCOL;
+	if (n > MAX_MM_ITEMS)
+		return ERR_LIMIT;
+	if (n == 0)
+		return ERR_OK;
+	struct text_mm *items = arena_new(&m->mem, struct text_mm, n);
+	for (struct json_iter kind = json_each(hashes); json_next(&kind);) {
+		const struct json_val *list = json_get(places, kind.key);
+		struct json_iter hash = json_each(kind.val), place = json_each(list);
+		if (json_len(list) != json_len(kind.val))
+			return ERR_UPSTREAM_PROTOCOL;
+		while (json_next(&hash) && json_next(&place))
+			if (!read_item(m, hash.val, place.val, p->n, &items[i++]))
+				return ERR_UPSTREAM_PROTOCOL;
+	}
+	qsort(items, n, sizeof(*items), by_offset);
+	p->mm = items;
+	p->n_mm = n;
+	return ERR_OK;
+}
+
+/* One rendered prompt, of the new or the former shape. A former one with media has no hashes that are known to be right. */
+static enum err read_rendered(struct text_ids_made *m, const struct json_val *v, size_t max_tok, struct text_prompt *p)
+{
+	const struct json_val *ids = json_get(v, STR("token_ids"));
+	struct str type;
+	if (ids) {
+		TRY(read_ids(m, ids, max_tok, p));
+		return read_mm(m, json_get(v, STR("features")), p);
+	}
+	if (json_str(json_get(v, STR("type")), &type) && !str_eq(type, STR("token")) && !str_eq(type, STR("tokens")))
+		return ERR_UPSTREAM_PROTOCOL;
+	return read_ids(m, json_get(v, STR("prompt_token_ids")), max_tok, p);
+}
+
+/* ---- where the prompts are */
+
+/* The list of rendered prompts in the answer, or the answer itself when it is one. */
+static const struct json_val *rendered_list(enum text_form form, const struct json_val *root)
+{
+	if (form == TEXT_COMPLETIONS || !json_is(root, JSON_ARRAY))
+		return root;
+	struct json_iter it = json_each(root);
+	return json_len(root) == 2 && json_next(&it) && json_next(&it) ? it.val : NULL;
+}
+
+static enum err read_prompts(struct text_ids_made *m, enum text_call call, const struct json_val *from, size_t max_tok)
+{
+	size_t i = 0;
+	if (call == TEXT_TOKENIZE)
+		return read_ids(m, json_get(from, STR("tokens")), max_tok, &m->prompts[0]);
+	if (json_is(from, JSON_OBJECT))
+		return read_rendered(m, from, max_tok, &m->prompts[0]);
+	for (struct json_iter it = json_each(from); json_next(&it); i++) {
+		TRY(read_rendered(m, it.val, max_tok, &m->prompts[i]));
+		max_tok -= m->prompts[i].n;
+	}
+	return ERR_OK;
+}
+
+static enum err read_root(enum text_form form, enum text_call call, const struct json_val *root, size_t max_tok, struct text_ids **ret_ids)
+{
+	const struct json_val *from = call == TEXT_RENDER ? rendered_list(form, root) : root;
+	size_t n = json_is(from, JSON_OBJECT) ? 1 : json_is(from, JSON_ARRAY) && call == TEXT_RENDER ? json_len(from) : 0;
+	if (n == 0 || n > MAX_PROMPTS)
+		return n ? ERR_LIMIT : ERR_UPSTREAM_PROTOCOL;
+	struct text_ids_made *m = text_ids_make(n);
+	enum err e = read_prompts(m, call, from, max_tok);
+	struct text_ids *ids = text_ids_made(m);
+	if (e == ERR_OK)
+		*ret_ids = ids;
+	else
+		text_ids_unref(ids);
+	return e;
+}
+
+enum err text_read_answer(enum text_form form, enum text_call call, struct str answer, size_t max_tok, struct text_ids **ret_ids)
+{
+	struct json_doc *d;
+	enum err e = json_parse(answer, answer.n, &d);
+	if (e != ERR_OK)
+		return e == ERR_LIMIT ? e : ERR_UPSTREAM_PROTOCOL;
+	e = read_root(form, call, json_root(d), max_tok, ret_ids);
+	json_free(d);
+	return e;
+}

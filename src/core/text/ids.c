@@ -1,0 +1,55 @@
+/* ids.c: the counted object; everything in one arena, freed with the last reference. */
+#include "text/ids_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/must.h"
+
+enum { ARENA_SLACK = 4096 };      /* what an arena takes beyond what is asked of it, about */
+
+struct text_ids_made *text_ids_make(size_t n_prompts)
+{
+	struct text_ids_made *m = must_calloc(1, sizeof(*m));
+	arena_init(&m->mem, 0);
+	m->prompts = arena_new(&m->mem, struct text_prompt, n_prompts);
+	m->pub = (struct text_ids){ .refs = 1, .n = n_prompts, .prompts = m->prompts };
+	return m;
+}
+
+struct text_ids *text_ids_made(struct text_ids_made *m)
+{
+	m->pub.bytes = sizeof(*m) + m->mem.used_bytes + ARENA_SLACK;
+	return &m->pub;
+}
+
+struct text_ids *text_ids_ref(struct text_ids *t)
+{
+	must(t->refs > 0 && t->refs < UINT32_MAX);
+	t->refs++;
+	return t;
+}
+
+void text_ids_unref(struct text_ids *t)
+{
+	if (!t)
+		return;
+	must(t->refs > 0);
+	if (--t->refs)
+		return;
+	struct text_ids_made *m = container_of(t, struct text_ids_made, pub);
+	arena_done(&m->mem);
+	free(m);
+}
+
+struct text_ids *text_ids_from(const struct text_span *lists, size_t n)
+{
+	struct text_ids_made *m = text_ids_make(n);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t *ids = arena_new(&m->mem, uint32_t, lists[i].n);
+		if (lists[i].n)
+			memcpy(ids, lists[i].p, lists[i].n * sizeof(*ids));
+		m->prompts[i] = (struct text_prompt){ .ids = ids, .n = lists[i].n };
+	}
+	return text_ids_made(m);
+}
