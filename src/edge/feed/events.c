@@ -11,7 +11,8 @@
 #include "engine/engine.h"
 #include "feed/feed_priv.h"
 
-enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 30000000, LOST_GRACE_US = 5000000, UNREACHED_US = 10000000 };
+enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 30000000, LOST_GRACE_US = 5000000, UNREACHED_US = 10000000,
+       MEND_US = 30000000, MEND_MAX_US = 960000000 };
 enum { DECODE_BYTES_PER_PAYLOAD_BYTE = 64, DECODE_MIN_BYTES = 1 << 20 };
 
 enum msg_kind { MSG_BATCH, MSG_REPLAY_END, MSG_CONNECTED };
@@ -43,10 +44,12 @@ struct feed_rank {
 	enum err decode_error;
 	double batch_ts_s;
 	/* connection and replay */
-	bool connected, ever_connected, replaying, replay_wanted, replay_all, said_unreached;
-	uint64_t replay_from, replay_frames;
+	bool connected, ever_connected, connected_again, said_unreached;
+	bool replaying, replay_wanted, replay_whole;   /* under way; still to be asked; the last one ended with its end marker */
+	uint64_t replay_frames;
 	unsigned tries;
-	struct mono opened, lost_at, next_try;
+	struct mono opened, lost_at, rest_until, mend_at;
+	int64_t mend_wait_us;
 	bool told, told_seen, told_uncertain;
 	uint64_t told_seq;
 	uint64_t dropped, undecoded, replay_asks, replay_timeouts;
@@ -155,20 +158,12 @@ static bool deliver(struct feed_rank *r, size_t *budget)
 
 /* ---- replay */
 
-static void want_replay(struct feed_rank *r, uint64_t from)
-{
-	if (r->replay == NULL)
-		return;
-	r->replay_from = r->replay_wanted ? MIN(r->replay_from, from) : from;
-	r->replay_wanted = true;
-}
+static bool resting(const struct feed_rank *r) { return mono_before(io_now(r->w->feed->loop), r->rest_until); }
 
 static void try_replay(struct feed_rank *r)
 {
 	struct feed *f = r->w->feed;
-	if (!r->replay_wanted || r->replaying || r->closed || r->replay == NULL || f->replays >= FEED_MAX_REPLAYS || mono_before(io_now(f->loop), r->next_try))
-		return;
-	if (io_zsub_replay(r->sub, r->replay_from) != ERR_OK)
+	if (!r->replay_wanted || r->replaying || f->replays >= FEED_MAX_REPLAYS || io_zsub_replay(r->sub, kv_rank_want_seq(r->kv)) != ERR_OK)
 		return;
 	r->replay_wanted = false;
 	r->replaying = true;
@@ -177,15 +172,34 @@ static void try_replay(struct feed_rank *r)
 	f->replays++;
 }
 
+/* While a replay is wanted kv_rank keeps the live batches back, so a replay that will not be asked is ended at once. */
 static void take_act(struct feed_rank *r, enum kv_act act)
 {
+	if (act == KV_ACT_REPLAY && (r->replay == NULL || resting(r)))
+		act = kv_rank_replay_end(r->kv, false);
 	if (act == KV_ACT_REPLAY)
-		want_replay(r, kv_rank_want_seq(r->kv));
-	else if (act == KV_ACT_UNCERTAIN)
-		want_replay(r, 0);
-	else
-		return;
+		r->replay_wanted = true;
+	else if (act == KV_ACT_UNCERTAIN && r->mend_at.us == MONO_NEVER.us)
+		r->mend_at = mono_add_us(io_now(r->w->feed->loop), r->mend_wait_us);
 	try_replay(r);
+}
+
+/* A view that stays uncertain is asked for again, ever more rarely; once the replay socket is known to answer, from nothing. */
+static void mend(struct feed_rank *r)
+{
+	struct mono now = io_now(r->w->feed->loop);
+	if (mono_before(now, r->mend_at) || !r->connected || r->replay == NULL || r->replaying || r->replay_wanted)
+		return;
+	r->mend_at = MONO_NEVER;
+	if (!kv_rank_stats(r->kv).uncertain) {
+		r->mend_wait_us = MEND_US;
+		return;
+	}
+	if (r->replay_whole)
+		kv_rank_drop(r->kv);
+	r->mend_wait_us = MIN(r->mend_wait_us * 2, (int64_t)MEND_MAX_US);
+	take_act(r, kv_rank_reconnected(r->kv));
+	schedule(r);
 }
 
 /* A guessed replay port that never answered is no replay port. */
@@ -198,25 +212,48 @@ static void give_up_guess(struct feed_rank *r)
 	kv_rank_has_replay(r->kv, false);
 }
 
-static void after_replay(struct feed_rank *r, bool all, enum kv_act act)
+static void replay_failed(struct feed_rank *r)
 {
 	struct mono now = io_now(r->w->feed->loop);
-	feed_count1(r->w->feed, FEED_M_REPLAYS, all ? "whole" : "timeout");
-	r->replay_timeouts += !all;
-	r->tries = all ? 0 : r->tries + 1;
-	bool rest = r->tries >= FEED_REPLAY_TRIES;
-	if (rest && r->replay_guessed && r->replay_frames == 0 && r->replay_timeouts == r->replay_asks) {
+	bool guess = r->replay_guessed && r->replay_timeouts == r->replay_asks && r->replay_frames == 0;
+	r->tries++;
+	if (guess) {
 		give_up_guess(r);
-		take_act(r, kv_rank_reconnected(r->kv));
-		return;
-	}
-	if (rest)
+	} else if (r->tries < FEED_REPLAY_TRIES) {
+		r->mend_at = mono_add_us(now, RETRY_US);
+	} else {
 		LOG_WARN_EVERY(30, "events_replay_silent", "worker=%s rank=%u tries=%u next_in_s=%d", url_of(r), r->rank, r->tries, REST_US / 1000000);
-	r->next_try = mono_add_us(now, rest ? REST_US : all ? 0 : RETRY_US);
-	r->tries = rest ? 0 : r->tries;
-	if (!all && act == KV_ACT_NONE)
-		want_replay(r, kv_rank_want_seq(r->kv));
+		r->tries = 0;
+		r->rest_until = r->mend_at = mono_add_us(now, REST_US);
+	}
+}
+
+static void after_replay(struct feed_rank *r, bool all)
+{
+	feed_count1(r->w->feed, FEED_M_REPLAYS, all ? "whole" : "timeout");
+	r->replaying = false;
+	r->w->feed->replays--;
+	enum kv_act act = kv_rank_replay_end(r->kv, all);
+	r->replay_whole = all;
+	r->replay_timeouts += !all;
+	if (all)
+		r->tries = 0;
+	else
+		replay_failed(r);
 	take_act(r, act);
+	if (r->connected_again && !r->replay_wanted && !r->replaying) {
+		r->connected_again = false;
+		take_act(r, kv_rank_reconnected(r->kv));
+	}
+}
+
+/* A reconnection during a replay waits for its end: kv_rank has one replay at a time. */
+static void after_connect(struct feed_rank *r)
+{
+	if (r->replaying || r->replay_wanted)
+		r->connected_again = true;
+	else
+		take_act(r, kv_rank_reconnected(r->kv));
 }
 
 /* ---- one message */
@@ -286,12 +323,12 @@ static void one_message(struct feed_rank *r, size_t *budget)
 		r->queue.n = r->queue_at = 0;
 	*budget -= MIN(*budget, (size_t)MIN_COST);
 	if (m.kind == MSG_CONNECTED) {
-		take_act(r, kv_rank_reconnected(r->kv));
+		after_connect(r);
 		say_changes(r);
 		return;
 	}
 	if (m.kind == MSG_REPLAY_END) {
-		after_replay(r, m.all, kv_rank_replay_end(r->kv, m.all));
+		after_replay(r, m.all);
 		say_changes(r);
 		return;
 	}
@@ -312,8 +349,8 @@ static void mend_overflow(struct feed_rank *r)
 	if (!r->overflow)
 		return;
 	r->overflow = false;
-	want_replay(r, kv_rank_want_seq(r->kv));
-	try_replay(r);
+	if (r->replay != NULL)               /* without one the gap shows with the next batch */
+		after_connect(r);
 }
 
 /* True when nothing is left to do for now. */
@@ -402,8 +439,6 @@ static void on_frames(void *arg, const struct str *frames, size_t n, bool from_r
 static void on_replay_end(void *arg, enum err e)
 {
 	struct feed_rank *r = arg;
-	r->replaying = false;
-	r->w->feed->replays--;
 	push(r, (struct msg){ .kind = MSG_REPLAY_END, .all = e == ERR_OK });
 }
 
@@ -441,6 +476,8 @@ struct feed_rank *feed_rank_open(struct feed_worker *w, uint32_t rank, const str
 	r->replay = s->replay.n > 0 ? str_dup(s->replay) : NULL;
 	r->replay_guessed = !w->sources_told && w->conf.replay.n == 0;
 	r->opened = r->lost_at = io_now(w->feed->loop);
+	r->mend_at = MONO_NEVER;
+	r->mend_wait_us = MEND_US;
 	r->kv = kv_rank_new(&sink, r);
 	kv_rank_has_replay(r->kv, r->replay != NULL);
 	enum err e = io_zsub_open(w->feed->zhub, r->events, r->replay, &sub_ops, r, &r->sub);
@@ -496,6 +533,7 @@ void feed_rank_tick(struct feed_rank *r)
 	if (r->working)
 		return;
 	try_replay(r);
+	mend(r);
 	tell_status(r);
 	if (!r->ever_connected && !r->said_unreached && mono_diff_us(io_now(r->w->feed->loop), r->opened) > UNREACHED_US) {
 		r->said_unreached = true;

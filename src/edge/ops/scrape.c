@@ -1,0 +1,274 @@
+/* /metrics: the hands' and the feed's tables, then what is read from the brain at this moment: workers, ranks, the index,
+ * the process. Rows are tables, so that doc/reference/metrics.md is made from the same words. */
+#include <stdio.h>
+
+#include "obs/text.h"
+#include "ops/ops_priv.h"
+
+/* One worker as a scrape sees it. */
+struct seen { const struct brain_worker_view *v; const struct feed_worker_info *f; };
+struct worker_row { const char *name; enum obs_kind kind; const char *help; double (*value)(const struct seen *s); };
+struct seen_rank { const struct brain_rank_view *r; const struct feed_rank_info *f; };
+struct rank_row { const char *name; enum obs_kind kind; const char *help; double (*value)(const struct seen_rank *s); };
+
+#define WORKER_VALUE(fn, expr) static double fn(const struct seen *s) { return (double)(expr); }
+WORKER_VALUE(w_usable, (s->v->health == BRAIN_HEALTHY || s->v->health == BRAIN_DEGRADED) && !s->v->draining)
+WORKER_VALUE(w_block_size, s->v->block_size)
+WORKER_VALUE(w_blocks, s->v->blocks)
+WORKER_VALUE(w_requests, s->v->requests)
+WORKER_VALUE(w_failures, s->v->failures)
+WORKER_VALUE(w_predictions, s->v->predictions)
+WORKER_VALUE(w_exact, s->v->predicted_exact)
+WORKER_VALUE(w_share, s->v->predictions > 0 ? s->v->predicted_exact_share : 1.0)
+WORKER_VALUE(w_mismatch, s->v->predictions >= 20 && s->v->predicted_exact_share < 0.9)
+WORKER_VALUE(w_slow, s->v->slow_factor)
+WORKER_VALUE(w_ttft, s->v->ttft_ewma_us * 1e-6)
+WORKER_VALUE(w_ttft_error, s->v->ttft_error_ewma)
+WORKER_VALUE(w_probes, s->f != NULL ? s->f->probes : 0)
+WORKER_VALUE(w_probe_failures, s->f != NULL ? s->f->probe_failures : 0)
+WORKER_VALUE(w_scrape_failures, s->f != NULL ? s->f->scrape_failures : 0)
+WORKER_VALUE(w_restarts, s->f != NULL ? s->f->restarts : 0)
+
+static const struct worker_row worker_rows[] = {
+	{ "kvasir_worker_usable", OBS_GAUGE, "1 while the worker is healthy or degraded and not draining.", w_usable },
+	{ "kvasir_worker_block_size_tokens", OBS_GAUGE, "Tokens per KV cache block, as events say or, before them, as the worker's metrics say.", w_block_size },
+	{ "kvasir_worker_blocks", OBS_GAUGE, "Capacity of the worker's KV cache in blocks, all ranks.", w_blocks },
+	{ "kvasir_worker_requests_total", OBS_COUNTER, "Requests sent to the worker.", w_requests },
+	{ "kvasir_worker_failures_total", OBS_COUNTER, "Requests that failed on the worker.", w_failures },
+	{ "kvasir_worker_predictions_total", OBS_COUNTER, "Requests whose reported cached tokens were compared with the prediction.", w_predictions },
+	{ "kvasir_worker_predictions_exact_total", OBS_COUNTER, "Of those, the ones where prediction and report were equal.", w_exact },
+	{ "kvasir_worker_predicted_exact_ratio", OBS_GAUGE, "Share of recent requests whose cached tokens were predicted exactly (1 before the first).", w_share },
+	{ "kvasir_worker_prediction_mismatch", OBS_GAUGE, "1 while predicted and reported cached tokens disagree persistently; the log names the likely cause.", w_mismatch },
+	{ "kvasir_worker_slow_factor", OBS_GAUGE, "Measured time to first token over the profile's, moving.", w_slow },
+	{ "kvasir_worker_ttft_seconds", OBS_GAUGE, "Time to first token, moving average.", w_ttft },
+	{ "kvasir_worker_ttft_error_ratio", OBS_GAUGE, "Distance of predicted from measured time to first token over measured, moving average.", w_ttft_error },
+	{ "kvasir_worker_probes_total", OBS_COUNTER, "Health probes sent.", w_probes },
+	{ "kvasir_worker_probe_failures_total", OBS_COUNTER, "Health probes that failed.", w_probe_failures },
+	{ "kvasir_worker_scrape_failures_total", OBS_COUNTER, "Scrapes of the worker's metrics that failed.", w_scrape_failures },
+	{ "kvasir_worker_restarts_total", OBS_COUNTER, "Times the worker came back or turned out to be another process.", w_restarts },
+};
+
+#define RANK_VALUE(fn, expr) static double fn(const struct seen_rank *s) { return (double)(expr); }
+RANK_VALUE(r_requests, s->r->in_flight_requests)
+RANK_VALUE(r_prompt, s->r->in_flight_prompt_tok)
+RANK_VALUE(r_contexts, s->r->in_flight_contexts)
+RANK_VALUE(r_context_tok, s->r->context_tok)
+RANK_VALUE(r_running, s->r->running)
+RANK_VALUE(r_waiting, s->r->waiting)
+RANK_VALUE(r_usage, s->r->kv_usage)
+RANK_VALUE(r_index, s->r->index_blocks)
+RANK_VALUE(r_seen, s->r->events_seen)
+RANK_VALUE(r_uncertain, s->r->uncertain)
+RANK_VALUE(r_lag, s->r->events_seen ? (double)s->r->events_lag_us * 1e-6 : 0.0)
+RANK_VALUE(r_batches, s->f != NULL ? s->f->kv.batches : 0)
+RANK_VALUE(r_stored, s->f != NULL ? s->f->kv.stored_blocks : 0)
+RANK_VALUE(r_removed, s->f != NULL ? s->f->kv.removed_blocks : 0)
+RANK_VALUE(r_clears, s->f != NULL ? s->f->kv.clears : 0)
+RANK_VALUE(r_gaps, s->f != NULL ? s->f->kv.gaps : 0)
+RANK_VALUE(r_restarts, s->f != NULL ? s->f->kv.restarts : 0)
+RANK_VALUE(r_replays, s->f != NULL ? s->f->kv.replays : 0)
+RANK_VALUE(r_duplicates, s->f != NULL ? s->f->kv.duplicates : 0)
+RANK_VALUE(r_skipped, s->f != NULL ? s->f->kv.skipped : 0)
+RANK_VALUE(r_unplaced, s->f != NULL ? s->f->kv.unplaced : 0)
+RANK_VALUE(r_over, s->f != NULL ? s->f->kv.over_capacity : 0)
+RANK_VALUE(r_queue, s->f != NULL ? s->f->queue_bytes : 0)
+
+static const struct rank_row rank_rows[] = {
+	{ "kvasir_worker_in_flight_requests", OBS_GAUGE, "Requests of ours in flight on the rank.", r_requests },
+	{ "kvasir_worker_in_flight_prompt_tokens", OBS_GAUGE, "Uncached prompt tokens of ours that wait for their first token.", r_prompt },
+	{ "kvasir_worker_in_flight_contexts", OBS_GAUGE, "Contexts of ours that are decoding.", r_contexts },
+	{ "kvasir_worker_context_tokens", OBS_GAUGE, "Tokens in those contexts.", r_context_tok },
+	{ "kvasir_worker_running_requests", OBS_GAUGE, "Running requests, as the worker reports.", r_running },
+	{ "kvasir_worker_waiting_requests", OBS_GAUGE, "Waiting requests, as the worker reports.", r_waiting },
+	{ "kvasir_worker_kv_usage_ratio", OBS_GAUGE, "KV cache in use, as the worker reports.", r_usage },
+	{ "kvasir_worker_index_blocks", OBS_GAUGE, "Blocks the index holds for the rank.", r_index },
+	{ "kvasir_worker_events_followed", OBS_GAUGE, "1 while the rank's KV events are followed; 0: its cache is guessed from our own requests.", r_seen },
+	{ "kvasir_worker_events_uncertain", OBS_GAUGE, "1 while events may have been missed and could not be asked for again.", r_uncertain },
+	{ "kvasir_worker_events_lag_seconds", OBS_GAUGE, "Age of the newest applied event batch when it was applied (clocks of two machines).", r_lag },
+	{ "kvasir_worker_event_batches_total", OBS_COUNTER, "KV event batches applied.", r_batches },
+	{ "kvasir_worker_event_stored_blocks_total", OBS_COUNTER, "Blocks announced as stored.", r_stored },
+	{ "kvasir_worker_event_removed_blocks_total", OBS_COUNTER, "Blocks announced as removed.", r_removed },
+	{ "kvasir_worker_event_clears_total", OBS_COUNTER, "Clears of the whole cache.", r_clears },
+	{ "kvasir_worker_event_gaps_total", OBS_COUNTER, "Gaps in the sequence of batches.", r_gaps },
+	{ "kvasir_worker_event_restarts_total", OBS_COUNTER, "Sequences that began anew: the worker's cache was lost.", r_restarts },
+	{ "kvasir_worker_event_replays_total", OBS_COUNTER, "Replays that ended.", r_replays },
+	{ "kvasir_worker_event_duplicates_total", OBS_COUNTER, "Batches that had been applied before.", r_duplicates },
+	{ "kvasir_worker_event_skipped_total", OBS_COUNTER, "Events of unknown kinds or unusable ones, skipped.", r_skipped },
+	{ "kvasir_worker_event_unplaced_total", OBS_COUNTER, "Stored blocks that could not be tied to tokens.", r_unplaced },
+	{ "kvasir_worker_event_over_capacity_total", OBS_COUNTER, "Blocks announced beyond the rank's capacity.", r_over },
+	{ "kvasir_worker_event_queue_bytes", OBS_GAUGE, "Event bytes that wait to be decoded.", r_queue },
+};
+
+struct scrape { const struct brain_worker_view *views; size_t n; const struct feed_worker_info *infos; size_t n_infos; };
+
+static const struct feed_worker_info *info_of(const struct scrape *c, brain_worker id)
+{
+	for (size_t i = 0; i < c->n_infos; i++)
+		if (c->infos[i].id == id)
+			return &c->infos[i];
+	return NULL;
+}
+
+static enum err put_workers(struct buf *b, const struct scrape *c)
+{
+	static const char *const labels[] = { "worker", "pool" };
+	for (size_t k = 0; k < ARRAY_LEN(worker_rows); k++) {
+		const struct worker_row *row = &worker_rows[k];
+		TRY(obs_text_family(b, row->name, row->kind, row->help));
+		for (size_t i = 0; i < c->n; i++) {
+			struct seen s = { &c->views[i], info_of(c, c->views[i].id) };
+			TRY(obs_text_sample(b, row->name, labels, (struct str[]){ s.v->url, s.v->pool }, 2, row->value(&s)));
+		}
+	}
+	return ERR_OK;
+}
+
+static enum err put_ranks_of(struct buf *b, const struct scrape *c, const struct rank_row *row, const struct brain_worker_view *v)
+{
+	static const char *const labels[] = { "worker", "pool", "rank" };
+	const struct feed_worker_info *f = info_of(c, v->id);
+	for (uint32_t i = 0; i < v->n_ranks; i++) {
+		char rank[12];
+		int n = snprintf(rank, sizeof(rank), "%u", v->ranks[i].rank);
+		struct seen_rank s = { &v->ranks[i], f != NULL && v->ranks[i].rank < f->n_ranks ? &f->ranks[v->ranks[i].rank] : NULL };
+		TRY(obs_text_sample(b, row->name, labels, (struct str[]){ v->url, v->pool, str_from(rank, (size_t)n) }, 3, row->value(&s)));
+	}
+	return ERR_OK;
+}
+
+static enum err put_ranks(struct buf *b, const struct scrape *c)
+{
+	for (size_t k = 0; k < ARRAY_LEN(rank_rows); k++) {
+		TRY(obs_text_family(b, rank_rows[k].name, rank_rows[k].kind, rank_rows[k].help));
+		for (size_t i = 0; i < c->n; i++)
+			TRY(put_ranks_of(b, c, &rank_rows[k], &c->views[i]));
+	}
+	return ERR_OK;
+}
+
+/* ---- one state of five */
+
+#define STATE_NAME "kvasir_worker_state"
+#define STATE_HELP "1 for the state the worker is in, 0 for the others."
+
+static enum err put_states(struct buf *b, const struct scrape *c)
+{
+	static const char *const labels[] = { "worker", "pool", "state" };
+	TRY(obs_text_family(b, STATE_NAME, OBS_GAUGE, STATE_HELP));
+	for (size_t i = 0; i < c->n; i++)
+		for (int h = BRAIN_UNKNOWN; h <= BRAIN_DOWN; h++) {
+			const struct brain_worker_view *v = &c->views[i];
+			enum brain_health now = v->draining ? BRAIN_DRAINING : v->health;
+			TRY(obs_text_sample(b, STATE_NAME, labels, (struct str[]){ v->url, v->pool, str_of(brain_health_name((enum brain_health)h)) }, 3, now == (enum brain_health)h));
+		}
+	return ERR_OK;
+}
+
+/* ---- process and index: one sample each */
+
+struct single { const char *name; enum obs_kind kind; const char *help; double (*value)(const struct ops *o); };
+#define SINGLE(fn, expr) static double fn(const struct ops *o) { return (double)(expr); }
+SINGLE(s_uptime, (double)mono_diff_us(io_now(o->loop), o->started) * 1e-6)
+SINGLE(s_generation, conf_store_status(o->store).generation)
+SINGLE(s_ok, conf_store_status(o->store).faults == NULL)
+SINGLE(s_reloads, conf_store_status(o->store).reloads)
+SINGLE(s_failed, conf_store_status(o->store).failed_reloads)
+SINGLE(s_ready, brain_any_usable(feed_brain(o->feed)) && !o->draining)
+SINGLE(s_entries, brain_index_stats(feed_brain(o->feed)).entries)
+SINGLE(s_holdings, brain_index_stats(feed_brain(o->feed)).holdings)
+SINGLE(s_flights, brain_index_stats(feed_brain(o->feed)).flights)
+SINGLE(s_owners, brain_index_stats(feed_brain(o->feed)).owners)
+SINGLE(s_bytes, brain_index_stats(feed_brain(o->feed)).bytes)
+SINGLE(s_body, o->shared != NULL ? gate_shared_body_bytes(o->shared) : 0)
+SINGLE(s_turns, o->stall.turns)
+SINGLE(s_busy, (double)o->stall.busy_us * 1e-6)
+SINGLE(s_stalls, o->stall.over_1ms)
+SINGLE(s_worst, (double)o->stall.worst_us * 1e-6)
+
+static const struct single singles[] = {
+	{ "kvasir_ready", OBS_GAUGE, "1 while a worker is usable and the process is not shutting down.", s_ready },
+	{ "kvasir_uptime_seconds", OBS_GAUGE, "Time since the start.", s_uptime },
+	{ "kvasir_config_generation", OBS_GAUGE, "Number of the running configuration.", s_generation },
+	{ "kvasir_config_ok", OBS_GAUGE, "0 when the files on disk were refused and an older configuration runs on.", s_ok },
+	{ "kvasir_config_reloads_total", OBS_COUNTER, "Configurations taken over since the start.", s_reloads },
+	{ "kvasir_config_refused_total", OBS_COUNTER, "Reloads refused because of faults.", s_failed },
+	{ "kvasir_index_entries", OBS_GAUGE, "Block keys in the index.", s_entries },
+	{ "kvasir_index_holdings", OBS_GAUGE, "Pairs of block and rank in the index.", s_holdings },
+	{ "kvasir_index_flights", OBS_GAUGE, "Prompts in flight that count as held.", s_flights },
+	{ "kvasir_index_owners", OBS_GAUGE, "Prefixes in the owner memory.", s_owners },
+	{ "kvasir_index_bytes", OBS_GAUGE, "Memory of the index.", s_bytes },
+	{ "kvasir_body_memory_bytes", OBS_GAUGE, "Request bodies held now.", s_body },
+	{ "kvasir_loop_turns_total", OBS_COUNTER, "Turns of the hub's event loop.", s_turns },
+	{ "kvasir_loop_busy_seconds_total", OBS_COUNTER, "Time the hub's event loop was busy.", s_busy },
+	{ "kvasir_loop_stalls_total", OBS_COUNTER, "Turns of the hub's event loop that took over 1 ms.", s_stalls },
+	{ "kvasir_loop_worst_turn_seconds", OBS_GAUGE, "Longest turn of the hub's event loop since the last scrape.", s_worst },
+};
+
+static enum err put_singles(struct buf *b, const struct ops *o)
+{
+	for (size_t i = 0; i < ARRAY_LEN(singles); i++) {
+		TRY(obs_text_family(b, singles[i].name, singles[i].kind, singles[i].help));
+		TRY(obs_text_sample(b, singles[i].name, NULL, NULL, 0, singles[i].value(o)));
+	}
+	return ERR_OK;
+}
+
+#define BUILD_NAME "kvasir_build_info"
+#define BUILD_HELP "Always 1; the version is in its label."
+
+static enum err put_build(struct buf *b)
+{
+	TRY(obs_text_family(b, BUILD_NAME, OBS_GAUGE, BUILD_HELP));
+	return obs_text_sample(b, BUILD_NAME, (const char *[]){ "version" }, (struct str[]){ STR(KVASIR_VERSION) }, 1, 1);
+}
+
+static enum err put_hands(struct buf *b, const struct ops *o)
+{
+	VEC(const struct obs_set *) sets = { 0 };
+	for (size_t i = 0; i < o->gates.n; i++)
+		VEC_PUSH(&sets, gate_metrics(o->gates.p[i]));
+	enum err e = sets.n > 0 ? obs_write(b, sets.p, sets.n) : ERR_OK;
+	VEC_FREE(&sets);
+	return e;
+}
+
+enum err ops_scrape(struct ops *o, struct buf *b)
+{
+	struct arena a;
+	struct scrape c;
+	struct io_stall stall = io_loop_stall(o->loop);
+	const struct obs_set *feed_set = feed_metrics(o->feed);
+	o->stall = (struct io_stall){ o->stall.turns + stall.turns, o->stall.busy_us + stall.busy_us, o->stall.over_1ms + stall.over_1ms, stall.worst_us };
+	TRY(put_build(b));
+	TRY(put_singles(b, o));
+	TRY(put_hands(b, o));
+	TRY(obs_write(b, &feed_set, 1));
+	arena_init(&a, 0);
+	c.n = brain_workers(feed_brain(o->feed), &c.views, &a);
+	c.n_infos = feed_infos(o->feed, &a, &c.infos);
+	enum err e = put_states(b, &c);
+	e = e == ERR_OK ? put_workers(b, &c) : e;
+	e = e == ERR_OK ? put_ranks(b, &c) : e;
+	arena_done(&a);
+	return e;
+}
+
+/* ---- for doc/reference */
+
+enum { N_ROWS = 2 + ARRAY_LEN(singles) + ARRAY_LEN(worker_rows) + ARRAY_LEN(rank_rows) };
+
+size_t ops_metric_rows(const struct ops_metric_row **ret_rows)
+{
+	static struct ops_metric_row rows[N_ROWS];
+	size_t n = 0;
+	rows[n++] = (struct ops_metric_row){ BUILD_NAME, "gauge", "version", BUILD_HELP };
+	for (size_t i = 0; i < ARRAY_LEN(singles); i++)
+		rows[n++] = (struct ops_metric_row){ singles[i].name, obs_kind_name(singles[i].kind), "", singles[i].help };
+	rows[n++] = (struct ops_metric_row){ STATE_NAME, "gauge", "worker pool state", STATE_HELP };
+	for (size_t i = 0; i < ARRAY_LEN(worker_rows); i++)
+		rows[n++] = (struct ops_metric_row){ worker_rows[i].name, obs_kind_name(worker_rows[i].kind), "worker pool", worker_rows[i].help };
+	for (size_t i = 0; i < ARRAY_LEN(rank_rows); i++)
+		rows[n++] = (struct ops_metric_row){ rank_rows[i].name, obs_kind_name(rank_rows[i].kind), "worker pool rank", rank_rows[i].help };
+	*ret_rows = rows;
+	return n;
+}
