@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "sim/event.h"
@@ -44,7 +45,9 @@ static uint32_t open_batch(struct msgpack_cur *c)
 static void an_array_event_is_twelve_long(void **state)
 {
 	(void)state;
-	struct sim_extra extra[2] = { { .salt = STR("s") }, { 0 } };
+	struct sim_extra extra[2];
+	memset(extra, 0, sizeof(extra));
+	extra[0].salt = STR("s");
 	struct buf b = encode(stored(extra), (struct sim_encoding){ .array = true });
 	struct msgpack_cur c = msgpack_cur(buf_str(&b));
 	assert_int_equal(open_batch(&c), 1);
@@ -61,7 +64,8 @@ static void an_array_event_is_twelve_long(void **state)
 static void a_map_event_leaves_defaults_out(void **state)
 {
 	(void)state;
-	struct sim_extra extra[2] = { { 0 }, { 0 } };
+	struct sim_extra extra[2];
+	memset(extra, 0, sizeof(extra));
 	struct buf b = encode(stored(extra), (struct sim_encoding){ 0 });
 	struct msgpack_cur c = msgpack_cur(buf_str(&b));
 	open_batch(&c);
@@ -100,7 +104,8 @@ static void hashes_are_numbers_or_digests(void **state)
 static void a_worker_can_lie_about_its_block_size(void **state)
 {
 	(void)state;
-	struct sim_extra extra[2] = { { 0 }, { 0 } };
+	struct sim_extra extra[2];
+	memset(extra, 0, sizeof(extra));
 	struct buf b = encode(stored(extra), (struct sim_encoding){ .array = true, .lie_block_tok = 99 });
 	struct msgpack_cur c = msgpack_cur(buf_str(&b));
 	open_batch(&c);

@@ -1,0 +1,259 @@
+/* The calls that turn prompts into ids and back without running the model. */
+#include <stdio.h>
+
+#include "sim/route.h"
+
+static void put_u32s(struct json_writer *w, const uint32_t *p, size_t n)
+{
+	json_put_open(w, '[');
+	for (size_t i = 0; i < n; i++)
+		json_put_u64(w, p[i]);
+	json_put_close(w, ']');
+}
+
+static void answer(struct sim_exch *x, const struct json_writer *w)
+{
+	if (json_writer_done(w) == ERR_OK)
+		sim_exch_json(x, 200, buf_str(&x->out));
+	else
+		sim_exch_json(x, 500, STR("{\"error\":{\"message\":\"the answer is too large\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"));
+}
+
+static struct json_writer writer(struct sim_exch *x)
+{
+	buf_clear(&x->out);
+	return json_writer(&x->out);
+}
+
+/* ---- tokenize, detokenize ------------------------------------------------------------------------------------------ */
+
+static void put_tokenized(struct sim_exch *x, const struct sim_prompt *p, bool strings)
+{
+	struct json_writer w = writer(x);
+	char room[16];
+	json_put_open(&w, '{');
+	json_put_key(&w, STR("count"));
+	json_put_u64(&w, p->tok.n);
+	json_put_key(&w, STR("max_model_len"));
+	json_put_u64(&w, x->w->serving.max_model_tok);
+	json_put_key(&w, STR("tokens"));
+	put_u32s(&w, p->tok.p, p->tok.n);
+	json_put_key(&w, STR("token_strs"));
+	if (strings) {
+		json_put_open(&w, '[');
+		for (size_t i = 0; i < p->tok.n; i++)
+			json_put_str(&w, sim_token_text(x->w->serving.vocab, p->tok.p[i], room));
+		json_put_close(&w, ']');
+	} else {
+		json_put_null(&w);
+	}
+	json_put_close(&w, '}');
+	answer(x, &w);
+}
+
+/* Model, then prompt or messages; false: an error was put into f. */
+static bool read_tokenize(struct sim_exch *x, const struct json_val *body, struct arena *a, struct sim_prompt *p, struct sim_fail *f)
+{
+	struct str text, model;
+	struct sim_identity lora = { 0 };
+	if (!sim_spec_model(&x->w->serving, body, &model, &lora, f))
+		return false;
+	if (json_str(json_get(body, STR("prompt")), &text)) {
+		sim_render_text(x->w->serving.vocab, text, p);
+		return true;
+	}
+	if (!sim_spec_messages(body, f))
+		return false;
+	if (sim_render_chat(x->w->serving.vocab, body, a, p) == ERR_OK)
+		return true;
+	sim_fail_set(f, 400, "BadRequestError", "", "The prompt is too long to be rendered");
+	return false;
+}
+
+void sim_prompt_tokenize(struct sim_exch *x)
+{
+	struct json_doc *doc = sim_route_json(x);
+	struct sim_prompt p = { 0 };
+	struct sim_fail f;
+	struct arena a;
+	x->w->counts.tokenize++;
+	if (!doc)
+		return;
+	arena_init(&a, 0);
+	if (read_tokenize(x, json_root(doc), &a, &p, &f))
+		put_tokenized(x, &p, json_true(json_get(json_root(doc), STR("return_token_strs"))));
+	else
+		sim_exch_fail(x, &f);
+	sim_prompt_done(&p);
+	arena_done(&a);
+	json_free(doc);
+}
+
+void sim_prompt_detokenize(struct sim_exch *x)
+{
+	struct json_doc *doc = sim_route_json(x);
+	char room[16];
+	struct buf text;
+	if (!doc)
+		return;
+	buf_init(&text, 64 << 20);
+	enum err e = ERR_OK;
+	for (struct json_iter it = json_each(json_get(json_root(doc), STR("tokens"))); json_next(&it) && e == ERR_OK;) {
+		uint64_t id = 0;
+		(void)json_u64(it.val, &id);
+		e = buf_add(&text, sim_token_text(x->w->serving.vocab, (uint32_t)id, room));
+	}
+	struct json_writer w = writer(x);
+	json_put_open(&w, '{');
+	json_put_key(&w, STR("prompt"));
+	json_put_str(&w, buf_str(&text));
+	json_put_close(&w, '}');
+	answer(x, &w);
+	buf_done(&text);
+	json_free(doc);
+}
+
+/* ---- render -------------------------------------------------------------------------------------------------------- */
+
+/* Members in the order of vLLM 0.32; sampling_params as far as a gateway reads them. */
+static enum err put_rendered(struct buf *out, const struct sim_spec_call *c, const struct sim_prompt *p, const char *id)
+{
+	TRY(buf_printf(out, "{\"request_id\":\"%s\",\"token_ids\":[", id));
+	for (size_t i = 0; i < p->tok.n; i++)
+		TRY(buf_printf(out, "%s%u", i ? "," : "", p->tok.p[i]));
+	TRY(buf_add(out, STR("],\"token_offsets\":null,\"features\":")));
+	if (p->mm.n) {
+		TRY(buf_add(out, STR("{\"mm_hashes\":{\"image\":[")));
+		for (size_t i = 0; i < p->mm.n; i++)
+			TRY(buf_printf(out, "%s\"%.*s\"", i ? "," : "", STR_ARG(p->mm.p[i].hash)));
+		TRY(buf_add(out, STR("]},\"mm_placeholders\":{\"image\":[")));
+		for (size_t i = 0; i < p->mm.n; i++)
+			TRY(buf_printf(out, "%s{\"offset\":%u,\"length\":%u}", i ? "," : "", p->mm.p[i].at_tok, p->mm.p[i].n_tok));
+		TRY(buf_add(out, STR("]},\"kwargs_data\":null,\"mm_metadata\":null}")));
+	} else {
+		TRY(buf_add(out, STR("null")));
+	}
+	TRY(buf_printf(out, ",\"content_parts\":null,\"sampling_params\":{\"temperature\":1.0,\"max_tokens\":%u},\"model\":", c->max_new));
+	TRY(json_quote(out, c->model));
+	TRY(buf_printf(out, ",\"reasoning_ended\":null,\"reasoning_parser_kwargs\":null,\"return_token_ids\":null,\"output_mode\":\"tokens\",\"stream\":%s,"
+	                    "\"stream_options\":null,\"cache_salt\":",
+	               c->stream ? "true" : "false"));
+	TRY(c->salt.n ? json_quote(out, c->salt) : buf_add(out, STR("null")));
+	return buf_add(out, STR(",\"priority\":0,\"kv_transfer_params\":null,\"ec_transfer_params\":null}"));
+}
+
+static enum err put_all_rendered(struct sim_exch *x, const struct sim_spec_call *c)
+{
+	bool list = c->api == SIM_COMPLETION;
+	char id[64];
+	uint64_t random = sim_worker_random(x->w);
+	buf_clear(&x->out);
+	if (list)
+		TRY(buf_add(&x->out, STR("[")));
+	for (size_t i = 0; i < c->prompts.n; i++) {
+		snprintf(id, sizeof(id), c->prompts.n > 1 ? "%s-%016llx-%zu" : "%s-%016llx", list ? "cmpl" : "chatcmpl", (unsigned long long)random, i);
+		if (i)
+			TRY(buf_add(&x->out, STR(",")));
+		TRY(put_rendered(&x->out, c, &c->prompts.p[i], id));
+	}
+	return list ? buf_add(&x->out, STR("]")) : ERR_OK;
+}
+
+static void render(struct sim_exch *x, enum sim_api api)
+{
+	struct sim_fail f;
+	struct sim_spec_call c;
+	x->w->counts.render++;
+	if (!x->w->fleet->o->enable_render) {
+		sim_fail_set(&f, 403, "PermissionDeniedError", "", "This endpoint needs --enable-render.");
+		sim_exch_fail(x, &f);
+		return;
+	}
+	struct json_doc *doc = sim_route_json(x);
+	if (!doc)
+		return;
+	if (!sim_spec_read(&x->w->serving, api, json_root(doc), &c, &f)) {
+		sim_exch_fail(x, &f);
+	} else {
+		if (put_all_rendered(x, &c) == ERR_OK)
+			sim_exch_json(x, 200, buf_str(&x->out));
+		else
+			sim_exch_json(x, 500, STR("{}"));
+		sim_spec_done(&c);
+	}
+	json_free(doc);
+}
+
+void sim_prompt_render_chat(struct sim_exch *x) { render(x, SIM_CHAT); }
+void sim_prompt_render_completion(struct sim_exch *x) { render(x, SIM_COMPLETION); }
+
+/* ---- others -------------------------------------------------------------------------------------------------------- */
+
+void sim_prompt_count_tokens(struct sim_exch *x)
+{
+	struct json_doc *doc = sim_route_json(x);
+	struct sim_prompt p = { 0 };
+	struct sim_fail f;
+	struct arena a;
+	if (!doc)
+		return;
+	arena_init(&a, 0);
+	if (!sim_spec_messages(json_root(doc), &f)) {
+		sim_exch_fail(x, &f);
+	} else if (sim_render_messages(x->w->serving.vocab, json_root(doc), &a, &p) != ERR_OK) {
+		sim_exch_json(x, 400, STR("{}"));
+	} else {
+		buf_clear(&x->out);
+		must(buf_printf(&x->out, "{\"input_tokens\":%zu,\"context_management\":{\"original_input_tokens\":%zu}}", p.tok.n, p.tok.n) == ERR_OK);
+		sim_exch_json(x, 200, buf_str(&x->out));
+	}
+	sim_prompt_done(&p);
+	arena_done(&a);
+	json_free(doc);
+}
+
+/* A string, or each string of a list; returns how many inputs there are. */
+static size_t read_inputs(struct sim_exch *x, const struct json_val *input, struct sim_prompt *p)
+{
+	struct str text;
+	if (json_str(input, &text))
+		sim_render_text(x->w->serving.vocab, text, p);
+	for (struct json_iter it = json_each(input); json_next(&it);)
+		if (json_str(it.val, &text))
+			sim_render_text(x->w->serving.vocab, text, p);
+	return json_is(input, JSON_ARRAY) ? json_len(input) : 1;
+}
+
+/* Four numbers an input: enough to see that the call came through. */
+static enum err put_embeddings(struct buf *out, struct str model, size_t inputs, size_t n_tok)
+{
+	TRY(buf_add(out, STR("{\"id\":\"embd-1\",\"object\":\"list\",\"model\":")));
+	TRY(json_quote(out, model));
+	TRY(buf_add(out, STR(",\"data\":[")));
+	for (size_t i = 0; i < inputs; i++)
+		TRY(buf_printf(out, "%s{\"index\":%zu,\"object\":\"embedding\",\"embedding\":[0.5,-0.5,0.5,-0.5]}", i ? "," : "", i));
+	return buf_printf(out, "],\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu,\"completion_tokens\":0,\"prompt_tokens_details\":null}}", n_tok, n_tok);
+}
+
+void sim_prompt_embeddings(struct sim_exch *x)
+{
+	struct json_doc *doc = sim_route_json(x);
+	struct sim_prompt p = { 0 };
+	struct str model;
+	struct sim_identity lora = { 0 };
+	struct sim_fail f;
+	if (!doc)
+		return;
+	buf_clear(&x->out);
+	if (!sim_spec_model(&x->w->serving, json_root(doc), &model, &lora, &f)) {
+		sim_exch_fail(x, &f);
+	} else {
+		size_t n = read_inputs(x, json_get(json_root(doc), STR("input")), &p);
+		if (put_embeddings(&x->out, model, n, p.tok.n) == ERR_OK)
+			sim_exch_json(x, 200, buf_str(&x->out));
+		else
+			sim_exch_json(x, 500, STR("{}"));
+	}
+	sim_prompt_done(&p);
+	json_free(doc);
+}
