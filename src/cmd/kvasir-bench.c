@@ -4,9 +4,11 @@
 
 #include "base/base.h"
 #include "bench/run.h"
+#include "bench/truth.h"
 
 static const struct { const char *name, *what; int (*fn)(int argc, char **argv); } verbs[] = {
 	{ "run", "play a workload against a server and measure what its users see", bench_run },
+	{ "truth", "replay recordings of real workers and compare predicted with reported cached tokens", bench_truth },
 };
 
 static int help(FILE *to, int rc)

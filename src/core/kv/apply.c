@@ -1,0 +1,288 @@
+/* apply.c: what one batch does to a rank's view.
+ *
+ * Two passes where a batch needs it: groups that store sparsely name fewer hashes than their tokens have blocks, and the
+ * event that tells where such a hash belongs may come later in the same batch. The first pass learns hash -> key from the
+ * events whose hashes and tokens line up.
+ *
+ * Copies are counted: an engine may hold the same block twice and announces each eviction. Two engine hashes can have one
+ * key of ours when the wire does not say what sets them apart (an adapter loaded again over another path, builds that
+ * leave extra keys out). Only such blocks pay for a second count, by key (`shared`). */
+#include <string.h>
+
+#include "base/hash.h"
+#include "kv/rank_priv.h"
+
+static void flush(struct kv_rank *r)
+{
+	if (r->out.n)
+		r->sink.deltas(r->arg, r->out.p, r->out.n);
+	r->out.n = 0;
+}
+
+static void tell(struct kv_rank *r, struct kv_delta d)
+{
+	struct kv_delta *last = r->out.n ? &r->out.p[r->out.n - 1] : NULL;
+	if (last && last->key == d.key && !((last->add_groups | last->del_groups) & (d.add_groups | d.del_groups))) {
+		last->add_groups |= d.add_groups;
+		last->del_groups |= d.del_groups;
+		return;
+	}
+	if (r->out.n == KV_SLICE)
+		flush(r);
+	VEC_PUSH(&r->out, d);
+}
+
+static void empty_view(struct kv_rank *r)
+{
+	kv_table_done(&r->table);
+	map_done(&r->copies);
+	map_done(&r->shared);
+	r->wrong = false;
+}
+
+static void clear_view(struct kv_rank *r)
+{
+	flush(r);
+	empty_view(r);
+	r->sink.clear(r->arg);
+}
+
+void kv_rank_forget(struct kv_rank *r)
+{
+	memset(r->groups, 0, sizeof(r->groups));
+	r->n_groups = 0;
+	r->unit = 0;
+	clear_view(r);
+}
+
+/* ---- groups ---- */
+
+static uint32_t smallest_block(const struct kv_rank *r)
+{
+	uint32_t unit = 0;
+	for (size_t g = 0; g < r->n_groups; g++)
+		if (r->groups[g].block_size && (!unit || r->groups[g].block_size < unit))
+			unit = r->groups[g].block_size;
+	return unit;
+}
+
+/* A group's block size is the largest it ever said: a smaller one belongs to a partial tail. */
+static bool learn_group(struct kv_rank *r, const struct kv_event *e)
+{
+	struct kv_group *g = &r->groups[e->group];
+	if (e->type != KV_EVENT_STORED || e->tier != KV_TIER_GPU || e->group >= KV_MAX_GROUPS || e->block_size <= g->block_size)
+		return false;
+	*g = (struct kv_group){ e->kind, e->window_tok, e->block_size };
+	r->n_groups = MAX(r->n_groups, (size_t)e->group + 1);
+	return true;
+}
+
+static void learn_groups(struct kv_rank *r, const struct kv_batch *b)
+{
+	bool changed = false;
+	for (size_t i = 0; i < b->n_events; i++)
+		changed |= learn_group(r, &b->events[i]);
+	if (!changed)
+		return;
+	uint32_t unit = smallest_block(r);
+	if (r->unit && unit != r->unit) {
+		/* Keys chained in another unit are no use; what they were is on the wire again only in a replay. */
+		clear_view(r);
+		r->wrong = true;
+	}
+	r->unit = unit;
+	r->sink.groups(r->arg, r->groups, r->n_groups);
+}
+
+/* ---- keys ---- */
+
+static bool lines_up(const struct kv_event *e)
+{
+	return e->block_size && e->n_ids == e->n_hashes * (uint64_t)e->block_size;
+}
+
+static bool is_tail(const struct kv_rank *r, const struct kv_event *e)
+{
+	return e->block_size < r->groups[e->group].block_size;
+}
+
+static bool key_of(const struct kv_rank *r, uint64_t hash, uint64_t *ret_key)
+{
+	const struct kv_slot *s = kv_table_find(&r->table, hash);
+	if (s)
+		*ret_key = s->key;
+	return s || map_get(&r->learnt, hash, ret_key);
+}
+
+static bool parent_key(const struct kv_rank *r, const struct kv_event *e, uint64_t *ret_key)
+{
+	if (e->has_parent)
+		return key_of(r, e->parent, ret_key);
+	*ret_key = kv_seed(e->adapter);
+	return true;
+}
+
+/* The key behind block i of an event whose hashes line up. Blocks of several units are chained unit by unit, which cannot
+ * be done with an image in them: which of the units it touches is not said. */
+static bool next_key(const struct kv_rank *r, const struct kv_event *e, size_t i, uint64_t *key)
+{
+	const struct kv_block_extras *x = e->extras ? &e->extras[i] : &(struct kv_block_extras){ 0 };
+	const uint32_t *ids = e->ids + i * e->block_size;
+	if (e->block_size == r->unit) {
+		*key = kv_key_next(*key, ids, r->unit, x->p, x->n);
+		return true;
+	}
+	for (size_t j = 0; j < x->n; j++)
+		if (x->p[j].kind != KV_EXTRA_SALT)
+			return false;
+	for (uint32_t at = 0; at < e->block_size; at += r->unit)
+		*key = kv_key_next(*key, ids + at, r->unit, x->p, at == 0 ? x->n : 0);
+	return true;
+}
+
+/* First pass: hash -> key from one event. */
+static void learn_keys(struct kv_rank *r, const struct kv_event *e)
+{
+	uint64_t key;
+	if (e->type != KV_EVENT_STORED || e->tier != KV_TIER_GPU || e->block_size != r->unit || !lines_up(e) || is_tail(r, e) ||
+		!parent_key(r, e, &key))
+		return;
+	for (size_t i = 0; i < e->n_hashes && next_key(r, e, i, &key); i++)
+		map_put(&r->learnt, e->hashes[i], key);
+}
+
+static bool needs_two_passes(const struct kv_rank *r, const struct kv_batch *b)
+{
+	for (size_t i = 0; i < b->n_events; i++) {
+		const struct kv_event *e = &b->events[i];
+		if (e->type == KV_EVENT_STORED && e->n_hashes && (!lines_up(e) || e->block_size != r->unit))
+			return true;
+	}
+	return false;
+}
+
+/* ---- holdings ---- */
+
+static uint64_t pair(uint64_t x, uint32_t group) { return hash_mix(x + (group + 1) * 0x9e3779b97f4a7c15u); }
+
+/* Adds by to the count at k; the count after. */
+static uint64_t count(struct map *m, uint64_t k, int by)
+{
+	uint64_t n = 0;
+	map_get(m, k, &n);
+	n += (uint64_t)(int64_t)by;
+	if (n)
+		map_put(m, k, n);
+	else
+		map_del(m, k);
+	return n;
+}
+
+static void hold(struct kv_rank *r, struct kv_slot *s, uint32_t group)
+{
+	uint16_t bit = (uint16_t)(1u << group);
+	if (s->groups & bit) {
+		s->flags |= KV_SLOT_COPIES;
+		count(&r->copies, pair(s->hash, group), 1);
+		return;
+	}
+	s->groups |= bit;
+	if (!(s->flags & KV_SLOT_SHARED) || count(&r->shared, pair(s->key, group), 1) == 1)
+		tell(r, (struct kv_delta){ .key = s->key, .add_groups = bit });
+}
+
+static void let_go(struct kv_rank *r, struct kv_slot *s, uint32_t group)
+{
+	uint16_t bit = (uint16_t)(1u << group);
+	uint64_t more;
+	if (s->flags & KV_SLOT_COPIES && map_get(&r->copies, pair(s->hash, group), &more)) {
+		count(&r->copies, pair(s->hash, group), -1);
+		return;
+	}
+	if (!(s->flags & KV_SLOT_SHARED) || count(&r->shared, pair(s->key, group), -1) == 0)
+		tell(r, (struct kv_delta){ .key = s->key, .del_groups = bit });
+	s->groups &= (uint16_t)~bit;
+	if (!s->groups)
+		kv_table_del(&r->table, s);
+}
+
+static void store_block(struct kv_rank *r, const struct kv_event *e, uint64_t hash, struct kv_slot *s, uint64_t key)
+{
+	if (!s) {
+		if (r->table.n >= r->limit) {
+			r->wrong = true;
+			r->s.over_capacity++;
+			return;
+		}
+		s = kv_table_add(&r->table, hash, r->limit);
+		s->key = key;
+		s->flags = e->adapter.n || !e->extras ? KV_SLOT_SHARED : 0;
+	}
+	r->s.stored_blocks++;
+	hold(r, s, e->group);
+}
+
+static void store(struct kv_rank *r, const struct kv_event *e)
+{
+	uint64_t key = 0;
+	bool chained = lines_up(e) && !is_tail(r, e) && e->block_size % r->unit == 0 && parent_key(r, e, &key);
+	for (size_t i = 0; i < e->n_hashes; i++) {
+		struct kv_slot *s = kv_table_find(&r->table, e->hashes[i]);
+		uint64_t known;
+		if (s)
+			key = s->key;
+		else if (map_get(&r->learnt, e->hashes[i], &known))
+			key = known;
+		else if (!chained || !next_key(r, e, i, &key)) {
+			chained = false;
+			r->s.unplaced++;
+			continue;
+		}
+		store_block(r, e, e->hashes[i], s, key);
+	}
+}
+
+static void remove_blocks(struct kv_rank *r, const struct kv_event *e)
+{
+	for (size_t i = 0; i < e->n_hashes; i++) {
+		struct kv_slot *s = kv_table_find(&r->table, e->hashes[i]);
+		uint32_t groups = s ? (e->group_known ? s->groups & (1u << e->group) : s->groups) : 0;
+		r->s.removed_blocks += groups != 0;
+		/* The slot goes only with its last group, and then the loop is over too. */
+		for (; groups; groups &= groups - 1)
+			let_go(r, s, (uint32_t)__builtin_ctz(groups));
+	}
+}
+
+static void apply_event(struct kv_rank *r, const struct kv_event *e)
+{
+	r->s.events++;
+	if (e->type == KV_EVENT_CLEARED) {
+		r->s.clears++;
+		r->s.uncertain = false;
+		r->full_replays = 0;
+		clear_view(r);
+	} else if (e->tier != KV_TIER_GPU || e->group >= KV_MAX_GROUPS) {
+		r->s.skipped++;
+	} else if (e->type == KV_EVENT_STORED) {
+		store(r, e);
+	} else {
+		remove_blocks(r, e);
+	}
+}
+
+void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b)
+{
+	r->s.batches++;
+	r->s.skipped += b->skipped;
+	r->s.last_ts_s = b->ts_s;
+	learn_groups(r, b);
+	bool two = needs_two_passes(r, b);
+	for (size_t i = 0; two && i < b->n_events; i++)
+		learn_keys(r, &b->events[i]);
+	for (size_t i = 0; i < b->n_events; i++)
+		apply_event(r, &b->events[i]);
+	if (two)
+		map_done(&r->learnt);
+	flush(r);
+}

@@ -1,0 +1,216 @@
+/* flight.c: what prompts in flight will hold. A worker shows a block to its other requests when the step that computes it
+ * is scheduled and announces it after that step, so under load it is ahead of its events by what is in flight.
+ *
+ * All blocks a flight will hold are put down, also those that are held already: they may be evicted or cleared while the
+ * request waits, and it brings them back. A clear does not touch this table. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "kv/index_priv.h"
+
+void kv_flights_init(struct kv_flights *f)
+{
+	kv_holders_init(&f->held);
+	map_init(&f->more);
+	VEC_PUSH(&f->v, (struct kv_flight_entry){ 0 });
+}
+
+static uint64_t pair(uint64_t key, kv_rank_id id) { return hash_mix(key + (uint64_t)id * 0x9e3779b97f4a7c15u + 1); }
+
+static void put(struct kv_index *x, kv_rank_id id, uint64_t key)
+{
+	struct kv_flights *f = &x->flights;
+	uint64_t n = 0;
+	if (kv_holders_add(&f->held, key, id))
+		return;
+	map_get(&f->more, pair(key, id), &n);
+	map_put(&f->more, pair(key, id), n + 1);
+}
+
+static void take(struct kv_index *x, kv_rank_id id, uint64_t key)
+{
+	struct kv_flights *f = &x->flights;
+	uint64_t n;
+	if (!map_get(&f->more, pair(key, id), &n))
+		kv_holders_del(&f->held, key, id);
+	else if (n > 1)
+		map_put(&f->more, pair(key, id), n - 1);
+	else
+		map_del(&f->more, pair(key, id));
+}
+
+typedef void (*block_fn)(struct kv_index *x, kv_rank_id id, uint64_t key);
+
+struct placing {
+	struct kv_index *x;
+	const struct kv_flight_entry *f;
+	const struct kv_spec *s;
+	const uint64_t *keys;
+	uint32_t n;                /* whole blocks of the spec */
+	block_fn fn;
+};
+
+static void blocks(const struct placing *p, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < MIN(to, p->n); i++)
+		for (uint32_t j = 0; j < p->s->n_groups; j++)
+			p->fn(p->x, p->f->rank, kv_spec_key(p->s, p->keys, i, j));
+}
+
+/* Sparse storing: the window behind which a resend of this prompt goes on, and the one where its own match ended. */
+static void window_blocks(const struct placing *p)
+{
+	uint32_t need = (uint32_t)div_ceil_u64(p->s->window_tok - 1, p->s->block_size);
+	uint32_t end = (p->f->p.n_tok - 1) / p->s->block_size, match = p->f->match_tok / p->s->block_size;
+	uint32_t from = end > need ? end - need : 0;
+	blocks(p, match > need ? match - need : 0, MIN(match, from));
+	blocks(p, from, end);
+}
+
+static void chunk_blocks(const struct placing *p)
+{
+	uint32_t end = (p->f->p.n_tok - 1) / p->s->block_size;
+	blocks(p, (p->f->p.n_tok - 1) / p->s->window_tok * p->s->window_tok / p->s->block_size, end);
+}
+
+static void each_block(struct kv_index *x, const struct kv_flight_entry *f, block_fn fn)
+{
+	const struct kv_keyset *set = f->plan && !f->plan->odd ? kv_prompt_set(&f->p, f->plan->unit) : NULL;
+	for (uint32_t i = 0; set && f->p.n_tok && i < f->plan->n_specs; i++) {
+		const struct kv_spec *s = &f->plan->specs[i];
+		struct placing p = { x, f, s, set->keys, MIN(set->n / s->step, f->p.n_tok / s->block_size), fn };
+		if (s->kind == KV_GROUP_FULL)
+			blocks(&p, 0, p.n);
+		else if (s->kind == KV_GROUP_WINDOW)
+			window_blocks(&p);
+		else if (s->kind == KV_GROUP_CHUNKED)
+			chunk_blocks(&p);
+		/* Mamba states are where the engine's chunks happen to end: only its events tell. */
+	}
+}
+
+static void place(struct kv_index *x, uint32_t at)
+{
+	struct kv_flight_entry *f = &x->flights.v.p[at];
+	f->plan = x->ranks[f->rank].plan;
+	f->match_tok = f->plan && !f->plan->simple ? kv_index_full_match(x, &f->p, f->rank) : 0;
+	each_block(x, f, put);
+}
+
+static void unplace(struct kv_index *x, uint32_t at)
+{
+	struct kv_flight_entry *f = &x->flights.v.p[at];
+	each_block(x, f, take);
+	f->plan = NULL;
+}
+
+/* The old plan lives until this returns. */
+void kv_flights_replan(struct kv_index *x, kv_rank_id id)
+{
+	for (uint32_t at = x->ranks[id].flights; at; at = x->flights.v.p[at].next)
+		unplace(x, at);
+	for (uint32_t at = x->ranks[id].flights; at; at = x->flights.v.p[at].next)
+		place(x, at);
+}
+
+void kv_flights_abandon(struct kv_index *x, kv_rank_id id)
+{
+	for (uint32_t at = x->ranks[id].flights, next; at; at = next) {
+		struct kv_flight_entry *f = &x->flights.v.p[at];
+		next = f->next;
+		unplace(x, at);
+		f->dead = true;
+		f->next = f->prev = 0;
+	}
+	x->ranks[id].flights = x->ranks[id].n_flights = 0;
+}
+
+static void copy_prompt(struct kv_prompt *to, const struct kv_prompt *p)
+{
+	*to = *p;
+	to->n_sets = MIN(p->n_sets, (uint32_t)KV_MAX_SIZES);
+	for (uint32_t i = 0; i < to->n_sets; i++) {
+		size_t n = p->sets[i].n * sizeof(uint64_t);
+		uint64_t *keys = must_malloc(n + 1);
+		if (n)
+			memcpy(keys, p->sets[i].keys, n);
+		to->sets[i].keys = keys;
+	}
+}
+
+static void free_prompt(struct kv_prompt *p)
+{
+	for (uint32_t i = 0; i < p->n_sets; i++)
+		free((void *)(uintptr_t)p->sets[i].keys);
+	*p = (struct kv_prompt){ 0 };
+}
+
+static uint32_t new_entry(struct kv_flights *f)
+{
+	uint32_t at = f->free;
+	if (at) {
+		f->free = f->v.p[at].next;
+	} else {
+		VEC_PUSH(&f->v, (struct kv_flight_entry){ .gen = 1 });
+		at = (uint32_t)(f->v.n - 1);
+	}
+	f->n++;
+	return at;
+}
+
+kv_flight kv_index_flight_begin(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p)
+{
+	if (!kv_rank_at(x, id))
+		return 0;
+	struct kv_rank_entry *r = &x->ranks[id];
+	uint32_t at = new_entry(&x->flights);
+	struct kv_flight_entry *f = &x->flights.v.p[at];
+	*f = (struct kv_flight_entry){ .gen = f->gen, .used = true, .rank = id, .next = r->flights };
+	copy_prompt(&f->p, p);
+	if (r->flights)
+		x->flights.v.p[r->flights].prev = at;
+	r->flights = at;
+	place(x, at);
+	r->n_flights++;
+	return (kv_flight)f->gen << 32 | at;
+}
+
+static void unlink_flight(struct kv_index *x, uint32_t at)
+{
+	struct kv_flight_entry *f = &x->flights.v.p[at];
+	struct kv_rank_entry *r = &x->ranks[f->rank];
+	if (f->prev)
+		x->flights.v.p[f->prev].next = f->next;
+	else
+		r->flights = f->next;
+	if (f->next)
+		x->flights.v.p[f->next].prev = f->prev;
+	r->n_flights--;
+}
+
+void kv_index_flight_end(struct kv_index *x, kv_flight h)
+{
+	uint32_t at = (uint32_t)h;
+	struct kv_flights *fl = &x->flights;
+	if (at == 0 || at >= fl->v.n || !fl->v.p[at].used || fl->v.p[at].gen != h >> 32)
+		return;
+	struct kv_flight_entry *f = &fl->v.p[at];
+	if (!f->dead) {
+		unplace(x, at);
+		unlink_flight(x, at);
+	}
+	free_prompt(&f->p);
+	*f = (struct kv_flight_entry){ .gen = f->gen + 1, .next = fl->free };
+	fl->free = at;
+	fl->n--;
+}
+
+void kv_flights_done(struct kv_index *x)
+{
+	struct kv_flights *f = &x->flights;
+	for (size_t i = 1; i < f->v.n; i++)
+		free_prompt(&f->v.p[i].p);
+	VEC_FREE(&f->v);
+	kv_holders_done(&f->held);
+	map_done(&f->more);
+}

@@ -1,0 +1,171 @@
+/* kv/index_priv.h: the insides of the brain half, shared by its files: sets of holders by key (holders.c), what a rank's
+ * groups ask of a hit (plan.c), the walk over a prompt's keys (hits.c), prompts in flight (flight.c), the approximate index
+ * (approx.c), owner memory (owner.c), and the ranks that tie them together (index.c). */
+#ifndef KV_INDEX_PRIV_H
+#define KV_INDEX_PRIV_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "kv/index.h"
+
+/* ---- holders.c: key -> set of small numbers. 16 bytes a key while at most five hold it; beyond that a row of bits. The
+ * table is cut into shards, so that growing never moves more than a small part of it at once. */
+enum { KV_SHARDS = 1024, KV_MAX_WORDS = KV_MAX_RANKS / 64 };
+
+struct kv_entry { uint64_t key, value; };      /* value: 0 = empty, see holders.c */
+struct kv_shard { struct kv_entry *slots; uint32_t cap, n; };
+struct kv_holders {
+	struct kv_shard *shards;
+	uint64_t *rows;
+	uint32_t words;            /* of a row: 64 numbers each */
+	uint32_t n_rows, cap_rows, free_row;
+	uint64_t entries, holdings;
+	size_t slot_bytes;
+};
+
+void kv_holders_init(struct kv_holders *h);
+void kv_holders_done(struct kv_holders *h);
+bool kv_holders_add(struct kv_holders *h, uint64_t key, uint32_t who);     /* false: was there */
+bool kv_holders_del(struct kv_holders *h, uint64_t key, uint32_t who);     /* false: was not there */
+bool kv_holders_has(const struct kv_holders *h, uint64_t key, uint32_t who);
+/* Rows are made wide enough for this number; before the first add of it. */
+void kv_holders_widen(struct kv_holders *h, uint32_t who);
+/* Takes every number of the mask (h->words long) out of one shard. */
+void kv_holders_scrub(struct kv_holders *h, uint32_t shard, const uint64_t *mask);
+size_t kv_holders_bytes(const struct kv_holders *h);
+
+static inline const struct kv_shard *kv_shard_of(const struct kv_holders *h, uint64_t key) { return &h->shards[key >> 54]; }
+
+static inline uint32_t kv_home(const struct kv_shard *s, uint64_t key) { return (uint32_t)((((key << 10) >> 32) * s->cap) >> 32); }
+
+static inline void kv_prefetch(const struct kv_holders *h, uint64_t key)
+{
+	const struct kv_shard *s = kv_shard_of(h, key);
+	__builtin_prefetch(&s->slots[kv_home(s, key)]);
+}
+
+/* The value at a key, 0 if none holds it. */
+static inline uint64_t kv_value(const struct kv_holders *h, uint64_t key)
+{
+	const struct kv_shard *s = kv_shard_of(h, key);
+	if (s->cap == 0)
+		return 0;
+	for (uint32_t i = kv_home(s, key);; i = i + 1 == s->cap ? 0 : i + 1) {
+		uint64_t v = s->slots[i].value;
+		if (v == 0 || s->slots[i].key == key)
+			return v;
+	}
+}
+
+/* Value: low 4 bits = how many numbers of 12 bits follow, or 15: a row, its index in the upper half, their count between. */
+enum { KV_INLINE_MAX = 5, KV_IS_ROW = 15 };
+
+static inline bool kv_is_row(uint64_t v) { return (v & 15) == KV_IS_ROW; }
+static inline const uint64_t *kv_row(const struct kv_holders *h, uint64_t v) { return h->rows + (v >> 32) * h->words; }
+
+/* ---- plan.c: what the groups of a rank ask of a hit; ranks with equal groups share one. */
+struct kv_spec {
+	enum kv_group_kind kind;
+	uint32_t window_tok, block_size;
+	uint32_t step;             /* blocks of the plan's unit in one of this spec */
+	uint32_t n_groups;
+	uint64_t salts[KV_MAX_GROUPS];       /* one per group of this spec: they are looked up together */
+};
+struct kv_plan {
+	struct kv_group groups[KV_MAX_GROUPS];
+	size_t n_groups;
+	uint32_t refs;
+	uint32_t unit;             /* smallest block size; a larger group uses every step-th key */
+	uint32_t align;            /* least common multiple */
+	uint32_t n_specs;          /* full attention first */
+	bool simple;               /* one spec, full attention */
+	bool odd;                  /* sizes that no unit divides: nothing is predicted */
+	struct kv_spec specs[KV_MAX_GROUPS];
+};
+
+struct kv_plan *kv_plan_new(const struct kv_group *g, size_t n);
+bool kv_plan_is(const struct kv_plan *p, const struct kv_group *g, size_t n);
+uint32_t kv_plan_max_hit(const struct kv_plan *p, uint32_t n_tok);
+/* One number per group; group 0's leaves keys as they are. */
+static inline uint64_t kv_group_salt(uint32_t group) { return group * 0x9e3779b97f4a7c15u; }
+const struct kv_keyset *kv_prompt_set(const struct kv_prompt *p, uint32_t block_size);   /* NULL: no such set */
+/* The key of block i of a spec in group j of it. */
+static inline uint64_t kv_spec_key(const struct kv_spec *s, const uint64_t *keys, uint64_t i, uint32_t j)
+{
+	return keys[(i + 1) * s->step - 1] + s->salts[j];
+}
+
+/* ---- flight.c */
+struct kv_flight_entry {
+	uint32_t gen;              /* upper half of the handle */
+	bool used;
+	kv_rank_id rank;
+	bool dead;                 /* its rank went */
+	uint32_t match_tok;        /* its own full-attention match at dispatch */
+	uint32_t next, prev;       /* of the same rank; 0 = none */
+	struct kv_plan *plan;      /* under which it was placed, or NULL */
+	struct kv_prompt p;        /* keys owned */
+};
+struct kv_flights {
+	VEC(struct kv_flight_entry) v;     /* 0 is not used */
+	uint32_t free;
+	uint64_t n;
+	struct kv_holders held;    /* by rank id */
+	struct map more;           /* (key, rank) -> flights beyond the first */
+};
+struct kv_rank_entry;
+void kv_flights_init(struct kv_flights *f);
+void kv_flights_done(struct kv_index *x);
+/* The rank's plan changed: its flights are placed anew. */
+void kv_flights_replan(struct kv_index *x, kv_rank_id id);
+void kv_flights_abandon(struct kv_index *x, kv_rank_id id);
+
+/* ---- approx.c: what a rank without events probably holds, least recently used first out */
+struct kv_approx;
+struct kv_approx *kv_approx_new(void);
+void kv_approx_free(struct kv_approx *a);
+size_t kv_approx_bytes(const struct kv_approx *a);
+
+/* ---- owner.c */
+struct kv_owner_entry { uint64_t key; uint32_t stamp; kv_rank_id rank; uint16_t gen; };
+struct kv_owners { struct kv_owner_entry *v; uint32_t n_buckets; uint64_t n; };
+void kv_owners_resize(struct kv_owners *o, uint64_t capacity_blocks);
+void kv_owners_done(struct kv_owners *o);
+
+/* ---- index.c */
+struct kv_rank_entry {
+	bool used;
+	uint16_t gen;              /* tells a rank from the one that had its id before */
+	uint16_t seat;             /* its number in `held`; a clear gives it a new one */
+	uint32_t capacity, blocks;
+	struct kv_plan *plan;      /* NULL: groups not known */
+	struct kv_approx *approx;  /* NULL: events */
+	uint32_t flights;          /* head of its list */
+	uint32_t n_flights;
+};
+enum kv_seat { KV_SEAT_FREE, KV_SEAT_USED, KV_SEAT_DIRTY };
+
+struct kv_scratch { uint64_t alive[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS]; };
+
+struct kv_index {
+	struct kv_rank_entry *ranks;       /* KV_MAX_RANKS */
+	uint32_t n_ranks;                  /* ids ever in use */
+	struct kv_holders held;            /* by seat */
+	uint16_t *seat_rank;
+	uint8_t *seats;                    /* enum kv_seat */
+	uint64_t scrubbing[KV_MAX_WORDS];  /* dirty seats this round takes out */
+	uint32_t scrub_at;                 /* the next shard; KV_SHARDS = no round under way */
+	bool scrub_more;                   /* seats became dirty since the round began */
+	VEC(struct kv_plan *) plans;
+	struct kv_flights flights;
+	struct kv_owners owners;
+	struct kv_scratch *scratch;
+};
+
+const struct kv_rank_entry *kv_rank_at(const struct kv_index *x, kv_rank_id id);      /* NULL: not in use */
+void kv_index_hold(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes);        /* key with its group's salt */
+/* The run of leading blocks of spec 0 (full attention) that the rank holds or will hold, in tokens. */
+uint32_t kv_index_full_match(const struct kv_index *x, const struct kv_prompt *p, kv_rank_id id);
+bool kv_index_holds(const struct kv_index *x, const struct kv_rank_entry *r, kv_rank_id id, uint64_t key);
+
+#endif

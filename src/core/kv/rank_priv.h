@@ -1,0 +1,84 @@
+/* kv/rank_priv.h: the insides of the feed half, shared by its files: the table of engine hashes (table.c), what a batch
+ * does to it (apply.c), and the sequence rules around it (rank.c, kept.c). */
+#ifndef KV_RANK_PRIV_H
+#define KV_RANK_PRIV_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "kv/rank.h"
+
+/* ---- table.c: engine hash -> our key and the groups that hold it. Open addressing, no tombstones, no memory per block. */
+enum { KV_SLOT_COPIES = 1, KV_SLOT_SHARED = 2 };
+
+struct kv_slot {
+	uint64_t hash, key;
+	uint16_t groups;         /* bit g: held in group g; 0 = the slot is empty */
+	uint16_t flags;          /* KV_SLOT_COPIES: some group holds more than one; KV_SLOT_SHARED: its key is counted in `shared` */
+} __attribute__((packed, aligned(4)));
+
+struct kv_table {
+	struct kv_slot *slots;
+	uint32_t cap, n;
+};
+
+void kv_table_done(struct kv_table *t);
+struct kv_slot *kv_table_find(const struct kv_table *t, uint64_t hash);
+/* A new slot for a hash that is not there; it becomes real when the caller sets its groups. limit: most slots ever in use. */
+struct kv_slot *kv_table_add(struct kv_table *t, uint64_t hash, uint32_t limit);
+void kv_table_del(struct kv_table *t, struct kv_slot *s);
+static inline size_t kv_table_bytes(const struct kv_table *t) { return (size_t)t->cap * sizeof(struct kv_slot); }
+
+/* ---- kept.c: live batches that came while a replay was running, in order. */
+struct kv_kept { uint64_t seq; struct kv_batch *batch; size_t bytes; };
+
+struct kv_kept_list {
+	VEC(struct kv_kept) v;
+	size_t bytes;
+	bool lost;               /* some did not fit */
+};
+enum { KV_KEPT_MAX = 1024 };
+#define KV_KEPT_MAX_BYTES ((size_t)16 << 20)
+
+void kv_kept_add(struct kv_kept_list *l, uint64_t seq, const struct kv_batch *b);   /* copies */
+void kv_kept_clear(struct kv_kept_list *l);
+
+/* ---- the rank */
+enum { KV_SLICE = 2000, KV_DEFAULT_LIMIT = 1 << 20, KV_LIMIT_SLACK = 64 };
+
+struct kv_rank {
+	struct kv_rank_sink sink;
+	void *arg;
+
+	/* the view */
+	struct kv_table table;
+	struct map copies;       /* (hash, group) -> copies beyond the first */
+	struct map shared;       /* (key, group) -> engine hashes that hold it, where several may have one key (apply.c) */
+	struct map learnt;       /* within a batch: engine hash -> key */
+	struct kv_group groups[KV_MAX_GROUPS];
+	size_t n_groups;
+	uint32_t unit;           /* the smallest block size of its groups: keys are chained in it */
+	uint32_t limit;          /* distinct engine hashes */
+	bool wrong;              /* a block did not fit, or the unit changed: the view is not the worker's */
+	VEC(struct kv_delta) out;
+
+	/* the sequence */
+	bool has_replay, replaying;
+	uint64_t want_seq;       /* of the replay asked for */
+	uint64_t live_seq;       /* newest by the live socket */
+	bool live_any;
+	uint32_t stale_run;      /* old batches in a row on the live socket */
+	bool rep_any, rep_differs;
+	uint64_t rep_oldest, rep_newest;
+	uint32_t full_replays;   /* replays spent on a wrong view; one until a clear or a better capacity */
+	uint32_t fruitless;      /* replays in a row that brought nothing new */
+	uint64_t asked_at;       /* next_seq when the replay was asked for */
+	struct kv_kept_list kept;
+	struct kv_rank_stats s;
+};
+
+/* What a batch does to the view; sends the deltas. */
+void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b);
+/* Forgets the view (not the sequence) and tells the sink. */
+void kv_rank_forget(struct kv_rank *r);
+
+#endif
