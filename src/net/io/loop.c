@@ -145,10 +145,9 @@ struct io_stall io_loop_stall(struct io_loop *l)
 
 /* ---- mailbox ----------------------------------------------------------------------------------------------- */
 
-static void on_wake(uv_async_t *h)
+/* Makes the calls that were posted so far; false when there were none. */
+static bool take_mail(struct io_loop *l)
 {
-	struct io_loop *l = h->data;
-	io_loop_enter(l);
 	must(pthread_mutex_lock(&l->mail_lock) == 0);
 	struct io_call *p = l->mail.p;
 	size_t n = l->mail.n, cap = l->mail.cap;
@@ -160,6 +159,14 @@ static void on_wake(uv_async_t *h)
 	must(pthread_mutex_unlock(&l->mail_lock) == 0);
 	for (size_t i = 0; i < n; i++)
 		p[i].fn(p[i].arg);
+	return n > 0;
+}
+
+static void on_wake(uv_async_t *h)
+{
+	struct io_loop *l = h->data;
+	io_loop_enter(l);
+	take_mail(l);
 	io_loop_leave(l);
 }
 
@@ -291,6 +298,8 @@ void io_loop_free(struct io_loop *l)
 		return;
 	while (l->uv.active_reqs.count > 0)    /* lookups and jobs that still run */
 		uv_run(&l->uv, UV_RUN_ONCE);
+	while (take_mail(l) || !list_empty(&l->soon))    /* the last words of what was freed just now */
+		io_loop_run_soon(l);
 	io_signals_close(l);
 	io_timers_close(l);
 	idle_set(l, false);
