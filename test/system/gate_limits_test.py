@@ -1,0 +1,170 @@
+"""Limits: headers, bodies, their shared memory, slow clients (section 4; THREATS.md)."""
+import json
+import threading
+import time
+
+import pytest
+
+import client
+from client import CHAT
+from conftest import eventually
+from gateway import Gateway
+from upstream import Upstream, whole
+
+
+@pytest.fixture
+def up():
+    with Upstream(lambda c: c.send(whole({"n": len(c.body)}))) as u:
+        yield u
+
+
+def big(n):
+    return json.dumps({**CHAT, "messages": [{"role": "user", "content": "x" * n}]})
+
+
+def test_header_limit(start, up):
+    gw = Gateway(start, up)
+    assert gw.chat(headers=["X-Big: " + "a" * 30000]).status == 200
+    with gw.client() as c:
+        c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 40000)
+        r = c.response()
+        assert r.status == 431 and r.json["error"]["code"] == "header_too_large" and c.rest() == b""
+    many = [f"X-{i}: 1" for i in range(200)]
+    assert gw.chat(headers=many).status == 431
+    wider = Gateway(start, up, args=["--max-header", "128KiB", "--max-headers", "300"])
+    assert wider.chat(headers=many).status == 200 and wider.chat(headers=["X-Big: " + "a" * 100000]).status == 200
+
+
+@pytest.mark.parametrize("way", ["length", "chunked"])
+def test_body_limit(start, up, way):
+    gw = Gateway(start, up, args=["--max-body", "1MiB"])
+    assert gw.chat(big((1 << 20) - 200)).status == 200
+    body = big((1 << 20) + 100).encode()
+    with gw.client() as c:
+        if way == "length":
+            c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body))
+        else:
+            c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body)
+        r = c.response()
+        assert r.status == 413 and r.json["error"]["code"] == "body_too_large"
+    assert len(up.calls) == 1 and gw.settled()
+
+
+def test_bodies_share_a_memory_budget(start, up):
+    """four bodies of 3 MiB that are being sent fill 8 MiB; the one too many gets 429, all memory comes back"""
+    gw = Gateway(start, up, args=["--body-memory", "8MiB"])
+    body = big(3 << 20).encode()
+    held = []
+    for _ in range(2):
+        c = gw.client()
+        c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-1])
+        held.append(c)
+    assert eventually(lambda: gw.metric("kvasir_request_body_bytes") > 5 << 20)
+    r = gw.chat(big(6 << 20), seconds=20)
+    assert r.status == 429 and r.json["error"]["code"] == "body_memory" and "retry-after" in r.headers
+    for c in held:
+        c.send(body[-1:])
+        assert c.response().json == {"n": len(body)}
+    assert gw.settled() and eventually(lambda: gw.metric("kvasir_request_body_bytes") == 0)
+    assert gw.chat(big(6 << 20), seconds=20).status == 200
+
+
+def test_a_promised_body_holds_no_memory(start, up):
+    gw = Gateway(start, up, args=["--body-memory", "4MiB"])
+    held = []
+    for _ in range(20):
+        c = gw.client()
+        c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 30000000\r\n\r\n{")
+        held.append(c)
+    time.sleep(0.1)
+    assert gw.chat().status == 200
+    for c in held:
+        c.sock.close()
+    assert gw.settled()
+
+
+def test_memory_is_given_back_when_the_worker_answers(start):
+    """a long stream does not hold its prompt"""
+    over = threading.Event()
+
+    def script(c):
+        c.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n6\r\n: ok\n\n\r\n")
+        over.wait(5)
+        c.close()
+    with Upstream(script) as u:
+        gw = Gateway(start, u)
+        with gw.client() as c:
+            c.request("POST", "/v1/chat/completions", big(4 << 20).replace('{"model"', '{"stream": true, "model"'))
+            c.until(b": ok\n\n")
+            assert gw.metric("kvasir_request_body_bytes") == 0
+        over.set()
+        assert gw.settled()
+
+
+def test_slow_headers_and_bodies_are_cut_off(start, up):
+    gw = Gateway(start, up, args=["--client-header-timeout", "400ms", "--client-body-timeout", "400ms", "--client-idle-timeout", "500ms"])
+    with gw.client() as c:
+        t = time.monotonic()
+        c.send(b"POST /v1/chat")
+        for _ in range(20):                       # a byte now and then does not help
+            if time.monotonic() - t > 0.7:
+                break
+            time.sleep(0.1)
+            try:
+                c.send(b"x")
+            except OSError:
+                break
+        r = c.response()
+        assert r.status == 408 and time.monotonic() - t < 2
+    with gw.client() as c:
+        c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        assert c.response().status == 408
+    with gw.client() as c:
+        t = time.monotonic()
+        assert c.rest() == b"" and time.monotonic() - t < 2
+    assert not up.calls and gw.settled()
+
+
+def test_connection_limit(start, up):
+    gw = Gateway(start, up, args=["--max-connections", "16"])
+    held = []
+    for _ in range(16):
+        c = gw.client()
+        c.request("GET", "/health").response()
+        held.append(c)
+    with gw.client() as c:
+        assert c.rest() == b""
+    held.pop().sock.close()
+    assert eventually(lambda: works(gw), 3)
+    for c in held:
+        c.sock.close()
+
+
+def works(gw):
+    try:
+        return gw.call("GET", "/health").status == 200
+    except (AssertionError, OSError):
+        return False
+
+
+def test_case_litellm_35666_labels_come_from_a_table(start, up):
+    """scanner traffic makes no series"""
+    gw = Gateway(start, up)
+    before = client.call(gw.admin, "GET", "/metrics").content.count(b"\n")
+    with gw.client() as c:
+        for i in range(300):
+            assert c.request("GET", f"/files/random{i}.php?key=secret{i}").response().status == 404
+    for i in range(20):
+        gw.chat({**CHAT, "model": f"nobody-{i}"})
+    text = client.call(gw.admin, "GET", "/metrics").content
+    assert text.count(b"\n") - before < 30 and b"random" not in text and b"nobody-" not in text
+    assert "secret1" not in gw.process.text
+
+
+def test_case_litellm_15799_no_secret_in_the_log(start, up):
+    gw = Gateway(start, up)
+    up.script = lambda c: c.send(whole({"error": "x"}, 500))
+    gw.call("POST", "/v1/chat/completions?key=qsecret", CHAT, headers=["Authorization: Bearer hsecret"])
+    time.sleep(0.3)
+    assert "qsecret" not in gw.process.text and "hsecret" not in gw.process.text
+    assert up.calls[0].target == "/v1/chat/completions?key=qsecret"

@@ -1,0 +1,407 @@
+"""Streams: byte for byte, hidden usage, deaths, silence, back-pressure (issue 3, section 4; cases gateways C and D, routers E)."""
+import json
+import os
+import re
+import time
+
+import pytest
+
+import client
+from client import CHAT, STREAM
+from conftest import eventually
+from gateway import Gateway
+from upstream import COMPLETION, DONE, USAGE, USAGE_CHUNK, Gone, Upstream, chunk, delta, event, head, whole
+from upstream import STREAM as DELTAS
+
+SSE = head(content_type="text/event-stream; charset=utf-8")
+ASKED = {**STREAM, "stream_options": {"include_usage": True}}
+END = b"0\r\n\r\n"
+
+
+@pytest.fixture
+def up():
+    with Upstream() as u:
+        yield u
+
+
+@pytest.fixture
+def gw(start, up):
+    return Gateway(start, up)
+
+
+def stream_of(*events, end=END):
+    return lambda c: c.send(SSE + b"".join(map(chunk, events)) + end)
+
+
+# ---- what passes
+
+
+def test_stream_passes_and_the_usage_event_is_hidden(gw, up):
+    r = gw.chat(STREAM)
+    assert r.whole and r.content == ("".join(DELTAS) + DONE).encode()
+    assert up.calls[0].json["stream_options"] == {"include_usage": True}
+    line = gw.log(r.headers["x-request-id"])
+    assert (line["prompt_tok"], line["cached_tok"], line["output_tok"], line["outcome"]) == ("10", "4", "3", "done")
+    assert gw.metric("kvasir_usage_events_hidden_total") == 1
+
+
+def test_a_client_that_asked_sees_the_usage(gw, up):
+    r = gw.chat(ASKED)
+    assert r.content == ("".join(DELTAS) + event(USAGE_CHUNK) + DONE).encode()
+    assert up.calls[0].body == json.dumps(ASKED).encode()
+
+
+def test_usage_is_not_asked_when_switched_off(start, up):
+    gw = Gateway(start, up, args=["--ask-usage", "false"])
+    gw.chat(STREAM)
+    assert up.calls[0].body == json.dumps(STREAM).encode()
+
+
+def test_usage_each_is_left_alone(gw, up):
+    """continuous_usage_stats without include_usage means nothing to the worker; adding the latter would put usage on every chunk"""
+    body = {**STREAM, "stream_options": {"continuous_usage_stats": True}}
+    gw.chat(body)
+    assert up.calls[0].json == body
+
+
+@pytest.mark.parametrize("options", ['"stream_options":{},', '"stream_options":null,', '"stream_options":{"include_usage":false},', ""])
+def test_case_gpustack_6155_injection_leaves_other_bytes(gw, up, options):
+    body = '{"model":"m", %s"messages":[{"role":"user","content":"q"}],"stream":true}' % options
+    r = gw.chat(body)
+    assert up.calls[0].json["stream_options"]["include_usage"] is True
+    assert up.calls[0].body.count(b'"messages":[{"role":"user","content":"q"}],"stream":true') == 1
+    assert r.content == ("".join(DELTAS) + DONE).encode()
+
+
+@pytest.mark.parametrize("gap", [0, 0.002])
+def test_case_gie_1626_cut_at_every_offset(start, up, gap):
+    """the same stream, cut in two at each offset: the same output and the same usage every time"""
+    gw = Gateway(start, up)
+    emoji = event(delta("é\U0001f600"))
+    raw = (": ping\n\n" + emoji + emoji.replace("\n\n", "\r\n\r\n") + event(delta("a")).replace("data: ", "data:") + event(USAGE_CHUNK) + DONE).encode()
+    wanted = raw.replace(event(USAGE_CHUNK).encode(), b"")
+    offsets = range(1, len(raw), 1 if gap == 0 else 37)
+    for at in offsets:
+        def script(c, at=at):
+            c.send(SSE + chunk(raw[:at]))
+            if gap:
+                time.sleep(gap)
+            c.send(chunk(raw[at:]) + END)
+        up.script = script
+        r = gw.chat(STREAM)
+        assert r.content == wanted and r.whole, f"cut at {at}"
+    assert gw.log(r.headers["x-request-id"])["cached_tok"] == "4"
+    assert gw.settled()
+
+
+def test_one_byte_at_a_time(gw, up):
+    raw = (event(delta("é")) + event(USAGE_CHUNK) + DONE).encode()
+
+    def script(c):
+        c.send(SSE)
+        for i in range(len(raw)):
+            c.send(chunk(raw[i:i + 1]))
+        c.send(END)
+    up.script = script
+    assert gw.chat(STREAM).content == (event(delta("é")) + DONE).encode()
+
+
+def test_case_praxis_739_last_line_without_newline(gw, up):
+    up.script = stream_of(event(delta("x")), "data: [DONE]")
+    r = gw.chat(STREAM)
+    assert r.whole and r.content.endswith(b"data: [DONE]")
+
+
+def test_case_aigw_2470_data_without_a_space(gw, up):
+    up.script = stream_of(event(delta("x")).replace("data: ", "data:"), event(USAGE_CHUNK).replace("data: ", "data:"), "data:[DONE]\n\n")
+    r = gw.chat(STREAM)
+    assert b"usage" not in r.content and r.whole
+    assert gw.log(r.headers["x-request-id"])["prompt_tok"] == "10"
+
+
+def test_case_higress_4146_usage_of_a_whole_answer_cut_anywhere(gw, up):
+    body = json.dumps(COMPLETION).encode()
+    at = body.index(b'"prompt_tokens": 10') + 18
+
+    def script(c):
+        c.send(head(length=len(body)) + body[:at])
+        time.sleep(0.02)
+        c.send(body[at:])
+    up.script = script
+    r = gw.chat()
+    assert r.content == body and gw.log(r.headers["x-request-id"])["prompt_tok"] == "10"
+
+
+def test_a_huge_event_passes(gw, up):
+    big = event(delta("x" * (6 << 20)))
+    up.script = stream_of(event(delta("a")), big, DONE)
+    r = gw.chat(STREAM, seconds=20)
+    assert r.whole and r.content == (event(delta("a")) + big + DONE).encode()
+
+
+def test_case_ray_59681_first_chunk_at_once(gw, up):
+    def script(c):
+        c.send(SSE + chunk(DELTAS[0]))
+        c.sleep(1)
+        c.send(chunk(DONE) + END)
+    up.script = script
+    with gw.client() as c:
+        t = time.monotonic()
+        c.request("POST", "/v1/chat/completions", STREAM)
+        c.until(b"\n\n")
+        assert time.monotonic() - t < 0.5
+
+
+def test_report_mode_full_is_taken_out(gw, up):
+    body = {**CHAT, "vllm_xargs": {"a": 1, "kv_cache_report_mode": "full", "b": "full"}}
+    assert gw.chat(body).status == 200
+    assert up.calls[0].json["vllm_xargs"] == {"a": 1, "kv_cache_report_mode": "incremental", "b": "full"}
+    hidden = json.dumps(body).replace("kv_cache", "\\u006bv_cache")
+    r = gw.chat(hidden)
+    assert r.status == 400 and r.json["error"]["param"] == "vllm_xargs" and len(up.calls) == 1
+
+
+# ---- deaths
+
+
+def error_event(content):
+    last = content.decode().rstrip("\n").split("\n\n")[-1]
+    data = re.search(r"^data: ?(.*)$", last, re.M).group(1)
+    return last, json.loads(data)
+
+
+@pytest.mark.parametrize("how", ["close", "reset", "garbage"])
+@pytest.mark.parametrize("cut", [0, 1, 25])
+def test_case_semantic_router_3063_death_in_mid_stream(gw, up, how, cut):
+    """an error event in the client's dialect, no [DONE], no last chunk; a half event is not shown"""
+    def script(c):
+        c.send(SSE + chunk(DELTAS[0]) + chunk(DELTAS[1]))
+        if cut:
+            c.send(chunk(DELTAS[2][:cut]))
+        time.sleep(0.05)
+        if how == "reset":
+            c.reset()
+        if how == "garbage":
+            c.send(b"zz\r\nnot a chunk\r\n")
+        c.close()
+    up.script = script
+    r = gw.chat(STREAM)
+    assert r.status == 200 and not r.whole and b"[DONE]" not in r.content
+    assert r.content.startswith((DELTAS[0] + DELTAS[1]).encode()) and DELTAS[2][:25].encode() not in r.content[len(DELTAS[0] + DELTAS[1]):]
+    last, data = error_event(r.content)
+    assert data["error"]["code"] in ("upstream_midstream", "upstream_protocol") and data["error"]["message"] and last.startswith("data: ")
+    assert gw.log(r.headers["x-request-id"])["outcome"] in ("worker_died", "worker_error")
+    assert gw.settled() and len(up.calls) == 1
+
+
+def test_death_in_the_anthropic_dialect(gw, up):
+    start_ = event({"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 3, "output_tokens": 0}}}, "message_start")
+
+    def script(c):
+        c.send(SSE + chunk(start_))
+        time.sleep(0.05)
+        c.close()
+    up.script = script
+    r = gw.call("POST", "/v1/messages", {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "x"}]})
+    last, data = error_event(r.content)
+    assert not r.whole and last.startswith("event: error\n") and data["type"] == "error" and data["error"]["type"]
+
+
+def test_death_in_the_responses_dialect(gw, up):
+    created = event({"type": "response.created", "sequence_number": 0, "response": {"id": "r1"}}, "response.created")
+
+    def script(c):
+        c.send(SSE + chunk(created))
+        time.sleep(0.05)
+        c.close()
+    up.script = script
+    r = gw.call("POST", "/v1/responses", {"model": "m", "input": "x", "stream": True})
+    last, data = error_event(r.content)
+    assert not r.whole and last.startswith("event: error\n") and data["type"] == "error" and data["sequence_number"] == 1
+
+
+def test_a_stream_that_ends_without_its_end_mark_is_no_clean_end(gw, up):
+    up.script = stream_of(*DELTAS)
+    r = gw.chat(STREAM)
+    assert not r.whole and error_event(r.content)[1]["error"]["code"] == "upstream_midstream"
+
+
+def test_case_litellm_4562_an_error_of_the_worker_in_mid_stream_passes(gw, up):
+    """vLLM sends an error chunk and [DONE]: the client sees exactly that, the log says error"""
+    error = event({"error": {"message": "engine died", "type": "InternalServerError", "param": None, "code": 500}})
+    up.script = stream_of(DELTAS[0], error, DONE)
+    r = gw.chat(STREAM)
+    assert r.whole and r.content == (DELTAS[0] + error + DONE).encode()
+    assert gw.log(r.headers["x-request-id"])["outcome"] == "worker_error"
+
+
+def test_death_of_a_whole_answer_is_never_a_clean_end(gw, up):
+    def script(c):
+        c.send(head(length=5000) + b'{"id": "x", ')
+        time.sleep(0.05)
+        c.close()
+    up.script = script
+    r = gw.chat()
+    assert r.status == 200 and not r.whole and gw.log(r.headers["x-request-id"])["outcome"] == "worker_died"
+
+
+@pytest.mark.parametrize("what", [b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\ncontent-len"])
+def test_case_miles_1334_death_after_the_request_is_not_repeated(start, what):
+    """the worker took the request on a fresh connection and closed: it may have begun, so no other worker gets it"""
+    def script(c):
+        time.sleep(0.1)
+        if what:
+            c.send(what)
+        c.close()
+    with Upstream(script) as a, Upstream(script) as b:
+        gw = Gateway(start, a, b)
+        r = gw.chat()
+        assert r.status == 502 and r.json["error"]["code"] in ("upstream_early_close", "upstream_midstream", "upstream_protocol")
+        assert len(a.calls) + len(b.calls) == 1 and gw.settled()
+
+
+@pytest.mark.parametrize("raw", [b"HELLO\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"\x00" * 100,
+                                 b"HTTP/1.1 200 OK\r\nx: " + b"a" * 100000 + b"\r\n\r\n"])
+def test_garbage_instead_of_an_answer(gw, up, raw):
+    def script(c):
+        c.send(raw)
+        c.close()
+    up.script = script
+    r = gw.chat()
+    assert r.status == 502 and r.json["error"]["code"].startswith("upstream") and gw.settled() and len(up.calls) == 1
+
+
+def test_case_litellm_32835_no_retry_once_bytes_went_out(start):
+    def script(c):
+        c.send(SSE + chunk(DELTAS[1]))
+        time.sleep(0.05)
+        c.reset()
+    with Upstream(script) as a, Upstream(script) as b:
+        gw = Gateway(start, a, b)
+        r = gw.chat(STREAM)
+        assert r.content.count(b"Hel") == 1 and len(a.calls) + len(b.calls) == 1
+
+
+# ---- silence
+
+
+def test_case_opencode_43519_comments_do_not_keep_a_dead_stream_alive(start, up):
+    gw = Gateway(start, up, args=["--stall-timeout", "500ms"])
+
+    def script(c):
+        c.send(SSE + chunk(DELTAS[1]))
+        for _ in range(40):
+            c.send(chunk(": keepalive\n\n"))
+            c.sleep(0.1)
+    up.script = script
+    t = time.monotonic()
+    r = gw.chat(STREAM)
+    took = time.monotonic() - t
+    assert 0.4 < took < 3 and not r.whole and error_event(r.content)[1]["error"]["code"] == "timeout_stall"
+    assert gw.log(r.headers["x-request-id"])["outcome"] == "timed_out" and gw.settled()
+    assert up.calls[0].wait_gone() or up.calls[0].gone.is_set()
+
+
+def test_case_opencode_26487_silence_after_the_head(start, up):
+    """before the first event the worker may be computing: the first-byte limit holds"""
+    gw = Gateway(start, up, args=["--stall-timeout", "200ms", "--first-byte-timeout", "700ms"])
+
+    def script(c):
+        c.send(SSE)
+        c.sleep(5)
+    up.script = script
+    t = time.monotonic()
+    r = gw.chat(STREAM)
+    assert 0.6 < time.monotonic() - t < 3 and error_event(r.content)[1]["error"]["code"] == "timeout_stall"
+
+
+def test_no_answer_at_all(start, up):
+    gw = Gateway(start, up, args=["--first-byte-timeout", "500ms"])
+    up.script = lambda c: c.sleep(10)
+    r = gw.chat()
+    assert r.status == 504 and r.json["error"]["code"] == "timeout_first_byte" and gw.settled()
+    assert len(up.calls) == 1
+
+
+def test_a_silent_stream_of_a_dead_worker_ends_at_once(start):
+    """as a real vLLM on SIGTERM: the socket stays open, nothing comes, new connections are refused"""
+    with Upstream() as up:
+        gw = Gateway(start, up)
+
+        def script(c):
+            c.send(SSE + chunk(DELTAS[1]))
+            c.upstream.stop_listening()
+            c.upstream.health = 503
+            c.sleep(15)
+        up.script = script
+        t = time.monotonic()
+        r = gw.chat(STREAM, seconds=15)
+        assert time.monotonic() - t < 10 and not r.whole and error_event(r.content)[1]["error"]["code"] == "upstream_midstream"
+        assert gw.settled()
+
+
+# ---- back-pressure
+
+
+def test_a_slow_client_stops_the_worker(start, up):
+    """the gateway holds little; the worker's writes block until the client reads, nothing is lost, the stall rule waits"""
+    gw = Gateway(start, up, args=["--stall-timeout", "600ms"])
+    sent = []
+    one = chunk(event(delta("x" * 8000)))
+    total = 4000
+
+    def script(c):
+        c.send(SSE)
+        for i in range(total):
+            c.send(one)
+            sent.append(time.monotonic())
+        c.send(chunk(DONE) + END)
+    up.script = script
+    with gw.client(seconds=30, rcvbuf=4096) as c:
+        c.request("POST", "/v1/chat/completions", STREAM)
+        c.until(b"\r\n\r\n")
+        time.sleep(1.5)
+        held = len(sent)
+        assert held < total / 2, "the worker was read although the client did not read"
+        rest = c.until(b"[DONE]")
+        assert rest.count(b"finish_reason") == total
+    assert gw.settled()
+
+
+def test_a_client_that_never_reads_is_let_go(start, up):
+    gw = Gateway(start, up, args=["--client-write-timeout", "700ms"])
+
+    def script(c):
+        c.send(SSE)
+        for _ in range(20000):
+            c.send(chunk(event(delta("x" * 8000))))
+    up.script = script
+    with gw.client(rcvbuf=4096) as c:
+        c.request("POST", "/v1/chat/completions", STREAM)
+        call = up.wait_calls(1)
+        assert eventually(call.gone.is_set, 8)
+        assert gw.settled()
+
+
+def test_memory_of_a_slow_stream_is_bounded(start, up):
+    gw = Gateway(start, up)
+
+    def script(c):
+        c.send(SSE)
+        try:
+            for _ in range(3000):
+                c.send(chunk(event(delta("x" * 8000))))
+        except Gone:
+            pass
+    up.script = script
+
+    def rss():
+        return int(open(f"/proc/{gw.process.pid}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    before = rss()
+    clients = [gw.client(rcvbuf=4096).request("POST", "/v1/chat/completions", STREAM) for _ in range(10)]
+    time.sleep(1)
+    grown = rss() - before
+    for c in clients:
+        c.sock.close()
+    assert grown < 10 * (4 << 20), f"{grown >> 20} MiB for 10 slow clients"
+    assert gw.settled()
