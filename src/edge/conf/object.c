@@ -246,7 +246,7 @@ static void object(struct conf_draft *d, const struct yaml_node *doc)
 void conf_objects_read(struct conf_draft *d, struct str file, struct str text)
 {
 	d->file = arena_str(&d->c->arena, file);
-	struct yaml_file *y = yaml_read(text);
+	struct yaml_file *y = yaml_file_read(text);
 	size_t n;
 	const struct yaml_fault *faults = yaml_faults(y, &n);
 	for (size_t i = 0; i < n; i++)
@@ -254,5 +254,5 @@ void conf_objects_read(struct conf_draft *d, struct str file, struct str text)
 	for (size_t i = 0; i < yaml_docs(y); i++)
 		if (yaml_doc(y, i) != NULL)
 			object(d, yaml_doc(y, i));
-	yaml_free(y);
+	yaml_file_free(y);
 }
