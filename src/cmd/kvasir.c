@@ -10,6 +10,7 @@
 #include "feed/feed.h"
 #include "gate/gate.h"
 #include "io/thread.h"
+#include "ops/ops.h"
 
 struct server;
 struct hand {
@@ -26,6 +27,7 @@ struct server {
 	struct conf_store *store;
 	struct feed *feed;
 	struct gate_shared *shared;
+	struct ops *ops;
 	struct hand *hands;
 	size_t n_hands, n_drained;
 	bool draining;
@@ -97,25 +99,57 @@ static void hand_init(struct server *s, struct hand *h, const struct conf *c)
 	gate_set_view(h->gate, feed_view_ref(feed_view_now(s->feed)));
 }
 
+static bool read_addr(struct str text, const char *flag, struct io_addr *ret_a)
+{
+	if (io_addr_parse(text, ret_a) == ERR_OK)
+		return true;
+	fprintf(stderr, "kvasir: %s %.*s: an address like 127.0.0.1:8080 is needed\n", flag, STR_ARG(text));
+	return false;
+}
+
+static bool cannot_listen(const struct io_addr *a)
+{
+	char text[64];
+	struct str at = io_addr_print(a, text);
+	fprintf(stderr, "kvasir: cannot listen on %.*s: is the address in use?\n", STR_ARG(at));
+	return false;
+}
+
 /* The first hand may bind port 0; the others take the port it got. */
 static bool hands_listen(struct server *s, const struct conf *c)
 {
 	struct io_addr a;
 	char text[64];
-	if (io_addr_parse(c->opts.gate.listen, &a) != ERR_OK) {
-		fprintf(stderr, "kvasir: --listen %.*s: an address like 127.0.0.1:8080 is needed\n", STR_ARG(c->opts.gate.listen));
+	if (!read_addr(c->opts.gate.listen, "--listen", &a))
 		return false;
-	}
 	for (size_t i = 0; i < s->n_hands; i++) {
-		if (gate_listen(s->hands[i].gate, &a, s->n_hands > 1) != ERR_OK) {
-			struct str at = io_addr_print(&a, text);
-			fprintf(stderr, "kvasir: cannot listen on %.*s: is the address in use?\n", STR_ARG(at));
-			return false;
-		}
+		if (gate_listen(s->hands[i].gate, &a, s->n_hands > 1) != ERR_OK)
+			return cannot_listen(&a);
 		a = gate_addr(s->hands[i].gate);
 	}
 	struct str at = io_addr_print(&a, text);
 	LOG_INFO("listening", "data=%.*s hands=%zu version=%s", STR_ARG(at), s->n_hands, KVASIR_VERSION);
+	return true;
+}
+
+static bool admin_listen(struct server *s, const struct conf *c)
+{
+	struct io_addr a;
+	char text[64];
+	if (!read_addr(c->opts.ops.admin, "--admin", &a))
+		return false;
+	struct gate **gates = must_calloc(s->n_hands, sizeof(struct gate *));
+	for (size_t i = 0; i < s->n_hands; i++)
+		gates[i] = s->hands[i].gate;
+	struct ops_opts o = { .loop = s->loop, .feed = s->feed, .store = s->store, .gates = gates, .n_gates = s->n_hands,
+		.gate_loop = s->hands[0].loop, .shared = s->shared };
+	enum err e = ops_new(&o, &a, &s->ops);
+	free(gates);
+	if (e != ERR_OK)
+		return cannot_listen(&a);
+	a = ops_addr(s->ops);
+	struct str at = io_addr_print(&a, text);
+	LOG_INFO("admin", "admin=%.*s", STR_ARG(at));
 	return true;
 }
 
@@ -167,6 +201,7 @@ static void on_term(void *arg, int signum)
 	int64_t limit_us = conf_store_now(s->store)->opts.gate.shutdown_timeout_us;
 	LOG_INFO("draining", "signal=%d limit_ms=%lld", signum, (long long)(limit_us / 1000));
 	feed_drain(s->feed);
+	ops_drain(s->ops);
 	for (size_t i = 0; i < s->n_hands; i++)
 		post(&s->hands[i], NULL, NULL, limit_us);
 }
@@ -179,6 +214,7 @@ static void on_hup(void *arg, int signum)
 
 static void server_free(struct server *s)
 {
+	ops_free(s->ops);
 	for (size_t i = 0; i < s->n_hands; i++)
 		hand_free(&s->hands[i]);
 	free(s->hands);
@@ -217,7 +253,7 @@ static int run(struct conf *c, const struct conf_sources *sources)
 	struct server s;
 	log_set_level((enum log_level)c->opts.ops.log_level);
 	server_init(&s, c, sources);
-	bool ok = hands_listen(&s, c);
+	bool ok = hands_listen(&s, c) && admin_listen(&s, c);
 	if (ok) {
 		hands_start(&s);
 		io_loop_run(s.loop);

@@ -106,4 +106,5 @@ void gate_sweep(void *arg)
 	for (size_t i = map_first(&g->workers); g->view && i < g->workers.cap; i = map_next(&g->workers, i))
 		sweep_worker((struct gate_worker *)(uintptr_t)g->workers.slots[i].value, now);
 	gate_log_flush(g);
+	gate_drain_check(g);
 }
