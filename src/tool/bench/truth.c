@@ -159,17 +159,19 @@ static bool frames_of(struct arena *a, const struct json_val *frames, uint64_t *
 	return true;
 }
 
-static void take_frames(struct worker *w, const struct json_val *frames, bool from_replay)
+/* Is it the end marker of a replay? */
+static bool take_frames(struct worker *w, const struct json_val *frames, bool from_replay)
 {
 	struct arena a;
 	uint64_t seq;
 	struct str payload;
 	struct kv_batch b;
+	bool end = false;
 	arena_init(&a, 0);
 	if (!frames_of(&a, frames, &seq, &payload)) {
 		w->run->bad_batches++;
 	} else if (payload.n == 0) {
-		/* the end of a replay */
+		end = true;
 	} else if (w->run->engine->events(payload, &a, &b) != ERR_OK) {
 		w->run->bad_batches++;
 	} else {
@@ -178,6 +180,7 @@ static void take_frames(struct worker *w, const struct json_val *frames, bool fr
 		kv_rank_batch(w->rank, seq, &b, from_replay);
 	}
 	arena_done(&a);
+	return end;
 }
 
 static void take_replay(struct worker *w, const struct json_val *line)
@@ -189,10 +192,10 @@ static void take_replay(struct worker *w, const struct json_val *line)
 	/* The recorder asked for what it liked; it serves as the answer to our question if it begins early enough. */
 	act = kv_rank_reconnected(w->rank);
 	for (int turn = 0; turn < 3 && act == KV_ACT_REPLAY; turn++) {
-		bool serves = from >= 0 && (uint64_t)from <= kv_rank_want_seq(w->rank);
+		bool serves = from >= 0 && (uint64_t)from <= kv_rank_want_seq(w->rank), all = false;
 		for (struct json_iter it = json_each(json_get(line, STR("messages"))); serves && json_next(&it);)
-			take_frames(w, it.val, true);
-		act = kv_rank_replay_end(w->rank, serves);
+			all |= take_frames(w, it.val, true);
+		act = kv_rank_replay_end(w->rank, all);
 	}
 	kv_rank_has_replay(w->rank, false);
 }
@@ -577,7 +580,8 @@ int bench_truth(int argc, char **argv)
 	}
 	for (int i = 1; i < argc; i++)
 		if (argv[i][0] != '-') {
-			rc = MAX(rc, check(argv[i], verbose));
+			int one = check(argv[i], verbose);
+			rc = MAX(rc, one);
 			seen++;
 		}
 	if (!seen)
