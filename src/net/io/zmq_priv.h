@@ -58,6 +58,7 @@ struct io_zhub {
 	bool quit;
 	/* the loop's thread only */
 	bool free_me;
+	uint64_t n_monitors;
 };
 
 struct io_zsub {

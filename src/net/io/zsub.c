@@ -217,7 +217,8 @@ void io_zsub_free(struct io_zsub *s)
 static bool open_sockets(struct io_zsub *s, const char *endpoint)
 {
 	char name[48];
-	snprintf(name, sizeof(name), "inproc://monitor-%p", (void *)s);
+	/* A number, not the address: a closed socket keeps its name a while after its memory was given away. */
+	snprintf(name, sizeof(name), "inproc://monitor-%llu", (unsigned long long)s->hub->n_monitors++);
 	s->sub = io_zsocket(s->hub, ZMQ_SUB);
 	s->monitor = io_zsocket(s->hub, ZMQ_PAIR);
 	must(zmq_setsockopt(s->sub, ZMQ_SUBSCRIBE, "", 0) == 0);

@@ -2,6 +2,10 @@
 #include "io/zmq.h"
 #include "kit.h"
 
+/* libzmq is not built for the thread sanitizer: its own lock-free queues look like races. Ours do not pass through it. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) { return "race:libzmq.so\n"; }
+
 struct seen {
 	int live, replayed, ends, connected, reconnected, lost;
 	enum err end_err;
@@ -225,8 +229,8 @@ static void test_flood_arrives_without_a_gap(void **state)
 {
 	(void)state;
 	open_pair(true, "", 10);
-	send_n(0, 60000);
-	kit_until_n(&seen.live, 60000);
+	send_n(0, 20000);
+	kit_until_n(&seen.live, 20000);
 	assert_false(seen.gap);
 }
 
