@@ -24,7 +24,7 @@ void conf_unref(struct conf *c)
 
 static void read_file(struct conf_draft *d, struct str path)
 {
-	struct buf b;
+	struct buf b = { 0 };
 	char *z = str_dup(path);
 	enum err e = io_file_read(z, YAML_MAX_BYTES, &b);
 	free(z);

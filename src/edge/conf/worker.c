@@ -78,7 +78,7 @@ const char *conf_worker_ranks(const struct conf_worker *w, uint32_t ranks, struc
 
 const char *conf_secret_file(struct str path, struct str *ret_secret, struct arena *a)
 {
-	struct buf b;
+	struct buf b = { 0 };
 	char *z = str_dup(path);
 	enum err e = io_file_read(z, 4096, &b);
 	free(z);

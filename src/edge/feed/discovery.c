@@ -81,7 +81,7 @@ static void take(struct feed_disc *d, struct reading *r)
 
 void feed_disc_read(struct feed_disc *d)
 {
-	struct buf b;
+	struct buf b = { 0 };
 	enum err e = io_file_read(d->path.p, MAX_FILE_BYTES, &b);
 	if (e != ERR_OK) {
 		set_fault(d, e == ERR_NOT_FOUND ? "there is no such file" : e == ERR_LIMIT ? "the file is larger than 4 MiB" : "the file cannot be read");
