@@ -1,0 +1,50 @@
+/* kvasir check FILE_OR_DIR...: every fault of every file at once, as file:line:col: path: what is wrong, what is allowed. */
+#include <stdio.h>
+
+#include "conf/args.h"
+#include "ctl/ctl_priv.h"
+
+static void print_faults(const struct conf_faults *f)
+{
+	for (size_t i = 0; i < f->list.n; i++) {
+		struct buf b;
+		buf_init(&b, 1 << 16);
+		if (conf_fault_print(&b, &f->list.p[i]) == ERR_OK)
+			printf("%.*s\n", STR_ARG(buf_str(&b)));
+		buf_done(&b);
+	}
+	if (f->cut > 0)
+		printf("and %zu more\n", f->cut);
+}
+
+static int check(const struct conf_sources *s)
+{
+	struct conf_faults faults;
+	conf_faults_init(&faults);
+	struct conf *c = conf_load(s, 1, &faults);
+	size_t workers = 0;
+	for (size_t i = 0; c != NULL && i < c->n_pools; i++)
+		workers += c->pools[i].n_workers;
+	print_faults(&faults);
+	if (c != NULL)
+		printf("good: %zu pool%s, %zu worker%s\n", c->n_pools, c->n_pools == 1 ? "" : "s", workers, workers == 1 ? "" : "s");
+	conf_faults_done(&faults);
+	int code = c != NULL ? 0 : 1;
+	conf_unref(c);
+	return code;
+}
+
+int ctl_check(int argc, char **argv)
+{
+	struct conf_sources s = { 0 };
+	for (int i = 0; i < argc; i++)
+		VEC_PUSH(&s.paths, str_of(argv[i]));
+	bool help = argc > 0 && (str_eq(s.paths.p[0], STR("--help")) || str_eq(s.paths.p[0], STR("-h")));
+	int code = 2;
+	if (argc == 0 || help)
+		fprintf(help ? stdout : stderr, "usage: kvasir check FILE_OR_DIR...\nReads the configuration and reports every fault; exit code 0 when there is none.\n");
+	else
+		code = check(&s);
+	VEC_FREE(&s.paths);
+	return help ? 0 : code;
+}
