@@ -93,7 +93,7 @@ static enum err read_rendered(struct text_ids_made *m, const struct json_val *v,
 		TRY(read_ids(m, ids, max_tok, p));
 		return read_mm(m, json_get(v, STR("features")), p);
 	}
-	if (json_str(json_get(v, STR("type")), &type) && !str_eq(type, STR("token")) && !str_eq(type, STR("tokens")))
+	if (json_str(json_get(v, STR("type")), &type) && (str_eq(type, STR("multimodal")) || str_eq(type, STR("embeds"))))
 		return ERR_UPSTREAM_PROTOCOL;
 	return read_ids(m, json_get(v, STR("prompt_token_ids")), max_tok, p);
 }
