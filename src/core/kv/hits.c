@@ -62,22 +62,27 @@ static uint64_t drop_word(const struct walk *w, uint32_t word, uint64_t lacking,
 	return gone;
 }
 
-/* Is anybody left behind this item? `words` is a constant where this is inlined, for the common widths. */
+/* The row of a value; one that lies in the slot is spread out in `bits`. */
+static inline __attribute__((always_inline)) const uint64_t *row_of(const struct walk *w, uint64_t v, uint64_t *bits, uint32_t words)
+{
+	if (kv_is_row(v))
+		return kv_row(&w->x->held, v);
+	for (uint32_t i = 0; i < words; i++)
+		bits[i] = 0;
+	uint64_t ids = v >> 4;
+	for (uint32_t n = v & 15; n; n--, ids >>= 12)
+		bits[(ids & 0xfff) / 64] |= 1ull << (ids % 64);
+	return bits;
+}
+
+/* Is anybody left behind this item? `words` is a constant where this is inlined for the common width. */
 static inline __attribute__((always_inline)) bool step(const struct walk *w, uint32_t item, uint64_t v, uint32_t words)
 {
-	uint64_t bits[KV_MAX_WORDS], left = 0;
-	const uint64_t *row = bits;
-	if (kv_is_row(v)) {
-		row = kv_row(&w->x->held, v);
-	} else {
-		memset(bits, 0, words * sizeof(*bits));
-		uint64_t ids = v >> 4;
-		for (uint32_t n = v & 15; n; n--, ids >>= 12)
-			bits[(ids & 0xfff) / 64] |= 1ull << (ids % 64);
-	}
+	const uint64_t *row = row_of(w, v, w->x->scratch->bits, words);
+	uint64_t left = 0;
 	for (uint32_t i = 0; i < words; i++) {
 		uint64_t lacking = w->alive[i] & ~row[i];
-		if (lacking)
+		if (__builtin_expect(lacking != 0, 0))
 			w->alive[i] &= ~drop_word(w, i, lacking, item);
 		left |= w->alive[i];
 	}

@@ -6,19 +6,22 @@
 
 #include <string.h>
 
-enum { MIN_CAP = 8, MIN_WORDS = 2, SHRINK_CAP = 64 };
+enum { MIN_LINES = 2, MIN_WORDS = 2, SHRINK_LINES = 16, LINE_BYTES = 64 };
+_Static_assert(KV_LINE * sizeof(struct kv_entry) == LINE_BYTES, "a search begins with one cache line");
 #define NO_ROW UINT32_MAX
 
 void kv_holders_init(struct kv_holders *h)
 {
 	*h = (struct kv_holders){ .words = MIN_WORDS, .free_row = NO_ROW };
 	h->shards = must_calloc(KV_SHARDS, sizeof(*h->shards));
+	h->raw = must_calloc(KV_SHARDS, sizeof(*h->raw));
 }
 
 void kv_holders_done(struct kv_holders *h)
 {
-	for (uint32_t i = 0; h->shards && i < KV_SHARDS; i++)
-		free(h->shards[i].slots);
+	for (uint32_t i = 0; h->raw && i < KV_SHARDS; i++)
+		free(h->raw[i]);
+	free(h->raw);
 	free(h->shards);
 	free(h->rows);
 	*h = (struct kv_holders){ 0 };
@@ -26,7 +29,7 @@ void kv_holders_done(struct kv_holders *h)
 
 size_t kv_holders_bytes(const struct kv_holders *h)
 {
-	return KV_SHARDS * sizeof(*h->shards) + h->slot_bytes + (size_t)h->cap_rows * h->words * sizeof(*h->rows);
+	return KV_SHARDS * (sizeof(*h->shards) + sizeof(*h->raw)) + h->slot_bytes + (size_t)h->cap_rows * h->words * sizeof(*h->rows);
 }
 
 /* ---- values ---- */
@@ -147,7 +150,9 @@ static uint64_t value_del(struct kv_holders *h, uint64_t v, uint32_t who, bool *
 
 /* ---- slots ---- */
 
-static uint32_t after(const struct kv_shard *s, uint32_t i) { return i + 1 == s->cap ? 0 : i + 1; }
+static uint32_t cap_of(const struct kv_shard *s) { return s->lines * KV_LINE; }
+
+static uint32_t after(const struct kv_shard *s, uint32_t i) { return i + 1 == cap_of(s) ? 0 : i + 1; }
 
 static struct kv_entry *seek(struct kv_shard *s, uint64_t key)
 {
@@ -157,15 +162,18 @@ static struct kv_entry *seek(struct kv_shard *s, uint64_t key)
 	return &s->slots[i];
 }
 
-static void resize(struct kv_holders *h, struct kv_shard *s, uint32_t cap)
+static void resize(struct kv_holders *h, struct kv_shard *s, uint32_t lines)
 {
-	struct kv_shard to = { must_calloc(cap, sizeof(*to.slots)), cap, s->n };
-	for (uint32_t i = 0; i < s->cap; i++)
+	size_t at = (size_t)(s - h->shards), bytes = (size_t)lines * LINE_BYTES;
+	char *raw = must_calloc(1, bytes + LINE_BYTES);
+	struct kv_shard to = { (void *)(raw + (-(uintptr_t)raw & (LINE_BYTES - 1))), lines, s->n };
+	for (uint32_t i = 0; i < cap_of(s); i++)
 		if (s->slots[i].value)
 			*seek(&to, s->slots[i].key) = s->slots[i];
-	h->slot_bytes += (size_t)cap * sizeof(*to.slots);
-	h->slot_bytes -= (size_t)s->cap * sizeof(*to.slots);
-	free(s->slots);
+	h->slot_bytes += bytes;
+	h->slot_bytes -= (size_t)s->lines * LINE_BYTES;
+	free(h->raw[at]);
+	h->raw[at] = raw;
 	*s = to;
 }
 
@@ -189,8 +197,8 @@ bool kv_holders_add(struct kv_holders *h, uint64_t key, uint32_t who)
 {
 	struct kv_shard *s = &h->shards[key >> 54];
 	bool added;
-	if ((uint64_t)(s->n + 1) * 5 > (uint64_t)s->cap * 4)
-		resize(h, s, MAX(s->cap + s->cap / 4 + 2, (uint32_t)MIN_CAP));
+	if ((uint64_t)(s->n + 1) * 5 > (uint64_t)cap_of(s) * 4)
+		resize(h, s, s->lines + s->lines / 4 + MIN_LINES);
 	struct kv_entry *e = seek(s, key);
 	bool fresh = e->value == 0;
 	e->value = value_add(h, e->value, who, &added);
@@ -205,7 +213,7 @@ bool kv_holders_del(struct kv_holders *h, uint64_t key, uint32_t who)
 {
 	struct kv_shard *s = &h->shards[key >> 54];
 	bool deleted = false;
-	if (s->cap == 0)
+	if (s->lines == 0)
 		return false;
 	struct kv_entry *e = seek(s, key);
 	if (e->value == 0)
@@ -214,8 +222,8 @@ bool kv_holders_del(struct kv_holders *h, uint64_t key, uint32_t who)
 	h->holdings -= deleted;
 	if (e->value == 0) {
 		remove_slot(h, s, e);
-		if (s->cap > SHRINK_CAP && s->n < s->cap / 4)
-			resize(h, s, s->cap / 2);
+		if (s->lines > SHRINK_LINES && s->n < s->lines)
+			resize(h, s, s->lines / 2);
 	}
 	return deleted;
 }
@@ -266,7 +274,7 @@ static uint64_t value_scrub(struct kv_holders *h, uint64_t v, const uint64_t *ma
 void kv_holders_scrub(struct kv_holders *h, uint32_t shard, const uint64_t *mask)
 {
 	struct kv_shard *s = &h->shards[shard];
-	for (uint32_t i = 0; i < s->cap;) {
+	for (uint32_t i = 0; i < cap_of(s);) {
 		struct kv_entry *e = &s->slots[i];
 		uint64_t v = e->value ? value_scrub(h, e->value, mask) : 0;
 		if (e->value && v == 0) {
@@ -276,6 +284,6 @@ void kv_holders_scrub(struct kv_holders *h, uint32_t shard, const uint64_t *mask
 			i++;
 		}
 	}
-	if (s->cap > SHRINK_CAP && s->n < s->cap / 4)
-		resize(h, s, MAX(s->n * 2, (uint32_t)MIN_CAP));
+	if (s->lines > SHRINK_LINES && s->n < s->lines)
+		resize(h, s, s->n / 2 + MIN_LINES);
 }

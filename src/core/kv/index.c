@@ -279,10 +279,11 @@ struct kv_index_stats kv_index_stats(const struct kv_index *x)
 		.flights = x->flights.n,
 		.flight_entries = x->flights.held.holdings,
 		.owners = x->owners.n,
+		.owner_bytes = kv_owners_bytes(&x->owners),
 	};
 	s.bytes = sizeof(*x) + KV_MAX_RANKS * (sizeof(*x->ranks) + sizeof(*x->seat_rank) + sizeof(*x->seats)) + sizeof(*x->scratch) +
 		  kv_holders_bytes(&x->held) + kv_holders_bytes(&x->flights.held) + flight_bytes(x) +
-		  x->owners.n_buckets * 4 * sizeof(*x->owners.v);
+		  s.owner_bytes;
 	for (uint32_t i = 0; i < x->n_ranks; i++)
 		s.bytes += kv_approx_bytes(x->ranks[i].approx);
 	return s;

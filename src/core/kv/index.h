@@ -45,7 +45,7 @@ void kv_index_own(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, 
 /* The owner of the longest remembered prefix >= min_tok among ranks; false if none. */
 bool kv_index_owner(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t min_tok, kv_rank_id *ret_id, uint32_t *ret_tok);
 
-struct kv_index_stats { uint64_t entries, holdings, flights, flight_entries, owners; size_t bytes; };
+struct kv_index_stats { uint64_t entries, holdings, flights, flight_entries, owners; size_t bytes, owner_bytes; };   /* bytes: all of it */
 struct kv_index_stats kv_index_stats(const struct kv_index *x);
 uint32_t kv_index_rank_blocks(const struct kv_index *x, kv_rank_id id);
 

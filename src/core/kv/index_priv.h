@@ -13,9 +13,10 @@
 enum { KV_SHARDS = 1024, KV_MAX_WORDS = KV_MAX_RANKS / 64 };
 
 struct kv_entry { uint64_t key, value; };      /* value: 0 = empty, see holders.c */
-struct kv_shard { struct kv_entry *slots; uint32_t cap, n; };
+struct kv_shard { struct kv_entry *slots; uint32_t lines, n; };      /* slots: a cache line of four is where a key's search begins */
 struct kv_holders {
 	struct kv_shard *shards;
+	void **raw;                /* what to free for each shard's slots */
 	uint64_t *rows;
 	uint32_t words;            /* of a row: 64 numbers each */
 	uint32_t n_rows, cap_rows, free_row;
@@ -36,7 +37,9 @@ size_t kv_holders_bytes(const struct kv_holders *h);
 
 static inline const struct kv_shard *kv_shard_of(const struct kv_holders *h, uint64_t key) { return &h->shards[key >> 54]; }
 
-static inline uint32_t kv_home(const struct kv_shard *s, uint64_t key) { return (uint32_t)((((key << 10) >> 32) * s->cap) >> 32); }
+enum { KV_LINE = 4 };
+
+static inline uint32_t kv_home(const struct kv_shard *s, uint64_t key) { return (uint32_t)((((key << 10) >> 32) * s->lines) >> 32) * KV_LINE; }
 
 static inline void kv_prefetch(const struct kv_holders *h, uint64_t key)
 {
@@ -48,9 +51,9 @@ static inline void kv_prefetch(const struct kv_holders *h, uint64_t key)
 static inline uint64_t kv_value(const struct kv_holders *h, uint64_t key)
 {
 	const struct kv_shard *s = kv_shard_of(h, key);
-	if (s->cap == 0)
+	if (s->lines == 0)
 		return 0;
-	for (uint32_t i = kv_home(s, key);; i = i + 1 == s->cap ? 0 : i + 1) {
+	for (uint32_t i = kv_home(s, key);; i = i + 1 == s->lines * KV_LINE ? 0 : i + 1) {
 		uint64_t v = s->slots[i].value;
 		if (v == 0 || s->slots[i].key == key)
 			return v;
@@ -131,6 +134,7 @@ struct kv_owner_entry { uint64_t key; uint32_t stamp; kv_rank_id rank; uint16_t 
 struct kv_owners { struct kv_owner_entry *v; uint32_t n_buckets; uint64_t n; };
 void kv_owners_resize(struct kv_owners *o, uint64_t capacity_blocks);
 void kv_owners_done(struct kv_owners *o);
+size_t kv_owners_bytes(const struct kv_owners *o);
 
 /* ---- index.c */
 struct kv_rank_entry {
@@ -145,7 +149,7 @@ struct kv_rank_entry {
 };
 enum kv_seat { KV_SEAT_FREE, KV_SEAT_USED, KV_SEAT_DIRTY };
 
-struct kv_scratch { uint64_t alive[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS]; };
+struct kv_scratch { uint64_t alive[KV_MAX_WORDS], bits[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS]; };
 
 struct kv_index {
 	struct kv_rank_entry *ranks;       /* KV_MAX_RANKS */

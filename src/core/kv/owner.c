@@ -14,6 +14,8 @@ void kv_owners_done(struct kv_owners *o)
 	*o = (struct kv_owners){ 0 };
 }
 
+size_t kv_owners_bytes(const struct kv_owners *o) { return (size_t)o->n_buckets * WAYS * sizeof(*o->v); }
+
 static struct kv_owner_entry *bucket(const struct kv_owners *o, uint64_t key)
 {
 	return o->v + (((key & UINT32_MAX) * o->n_buckets) >> 32) * WAYS;
