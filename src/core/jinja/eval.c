@@ -1,0 +1,553 @@
+/* eval.c: expressions. Python's rules for operands, Jinja's for attributes, items and what is undefined. */
+#include <math.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "jinja/run.h"
+
+enum { ARGS_MAX = 32, REPEAT_MAX = 1 << 20 };
+
+enum err jinja_text(struct jinja_run *r, const struct jinja_val *v, struct str *ret_s)
+{
+	struct buf b;
+	if (v->type == JINJA_STR) {
+		*ret_s = v->s;
+		return ERR_OK;
+	}
+	buf_init(&b, r->max_text_bytes);
+	enum err e = jinja_print(&b, v);
+	if (e == ERR_OK)
+		*ret_s = arena_str(r->a, buf_str(&b));
+	buf_done(&b);
+	return e == ERR_UNSUPPORTED ? jinja_refuse(r, "the text of a %s", jinja_type_name(v)) : e;
+}
+
+static struct jinja_val chars_of(struct jinja_run *r, struct str s)
+{
+	VEC(struct jinja_val) v = { 0 };
+	uint32_t cp;
+	for (size_t n; (n = utf8_next(s, &cp)); s = str_skip(s, n))
+		VEC_PUSH(&v, jinja_str(str_sub(s, 0, n)));
+	struct jinja_val l = jinja_list_of(r->a, v.p, v.n);
+	VEC_FREE(&v);
+	return l;
+}
+
+enum err jinja_items(struct jinja_run *r, const struct jinja_val *v, const struct jinja_list **ret_l)
+{
+	static const struct jinja_list none = { 0 };
+	if (v->type == JINJA_LIST || v->type == JINJA_TUPLE) {
+		*ret_l = v->list;
+	} else if (v->type == JINJA_STR) {
+		*ret_l = chars_of(r, v->s).list;
+	} else if (v->type == JINJA_DICT) {
+		struct jinja_val *keys = arena_new(r->a, struct jinja_val, v->dict->n);
+		for (size_t i = 0; i < v->dict->n; i++)
+			keys[i] = v->dict->p[i].key;
+		*ret_l = jinja_list_of(r->a, keys, v->dict->n).list;
+	} else if (v->type == JINJA_UNDEFINED) {
+		*ret_l = &none;
+	} else {
+		return jinja_raise(r, "'%s' object is not iterable", jinja_type_name(v));
+	}
+	return jinja_step(r, (*ret_l)->n);
+}
+
+/* ---- attributes and items */
+
+static struct jinja_val loop_attr(const struct jinja_loop *l, struct str name)
+{
+	int64_t i = (int64_t)l->i, n = (int64_t)l->items->n;
+	const struct { const char *name; struct jinja_val v; } rows[] = {
+		{ "index", jinja_int(i + 1) },        { "index0", jinja_int(i) },     { "revindex", jinja_int(n - i) },     { "revindex0", jinja_int(n - i - 1) },
+		{ "first", jinja_bool(i == 0) },      { "last", jinja_bool(i == n - 1) }, { "length", jinja_int(n) },       { "depth", jinja_int(l->depth + 1) },
+		{ "depth0", jinja_int(l->depth) },
+		{ "previtem", i > 0 ? l->items->p[i - 1] : jinja_undefined(name) }, { "nextitem", i + 1 < n ? l->items->p[i + 1] : jinja_undefined(name) },
+	};
+	for (size_t k = 0; k < ARRAY_LEN(rows); k++)
+		if (str_eq(name, str_of(rows[k].name)))
+			return rows[k].v;
+	return jinja_undefined(name);
+}
+
+static enum err undefined_fault(struct jinja_run *r, const struct jinja_val *v)
+{
+	return jinja_raise(r, "'%.*s' is undefined", (int)MIN(v->s.n, 80u), v->s.p ? v->s.p : "");
+}
+
+enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct str name, struct jinja_val *ret_v)
+{
+	const struct jinja_val *found = NULL;
+	if (obj->type == JINJA_UNDEFINED)
+		return undefined_fault(r, obj);
+	if (str_starts(name, STR("__")))
+		return jinja_refuse(r, "the attribute %.*s", STR_ARG(name));
+	if (obj->type == JINJA_LOOP) {
+		*ret_v = loop_attr(obj->loop, name);
+		return ret_v->type == JINJA_UNDEFINED && (str_eq(name, STR("cycle")) || str_eq(name, STR("changed"))) ? jinja_refuse(r, "loop.%.*s", STR_ARG(name)) : ERR_OK;
+	}
+	if (jinja_method_find(r, obj, name, ret_v))
+		return ERR_OK;
+	if (obj->type == JINJA_DICT || obj->type == JINJA_NAMESPACE)
+		found = jinja_dict_get_str(obj->dict, name);
+	*ret_v = found ? *found : jinja_undefined(name);
+	return ERR_OK;
+}
+
+static bool index_of(const struct jinja_val *key, size_t n, size_t *ret_i)
+{
+	if (key->type != JINJA_INT && key->type != JINJA_BOOL)
+		return false;
+	int64_t i = key->type == JINJA_BOOL ? key->b : key->i;
+	i += i < 0 ? (int64_t)n : 0;
+	if (i < 0 || i >= (int64_t)n)
+		return false;
+	*ret_i = (size_t)i;
+	return true;
+}
+
+enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const struct jinja_val *key, struct jinja_val *ret_v)
+{
+	size_t i;
+	if (obj->type == JINJA_UNDEFINED)
+		return undefined_fault(r, obj);
+	if (obj->type == JINJA_DICT) {
+		const struct jinja_val *found = jinja_dict_get(obj->dict, key);
+		if (found) {
+			*ret_v = *found;
+			return ERR_OK;
+		}
+	}
+	if ((obj->type == JINJA_LIST || obj->type == JINJA_TUPLE) && index_of(key, obj->list->n, &i)) {
+		*ret_v = obj->list->p[i];
+		return ERR_OK;
+	}
+	if (obj->type == JINJA_STR && index_of(key, jinja_len_cp(obj->s), &i)) {
+		*ret_v = jinja_str(jinja_slice_cp(obj->s, i, 1));
+		return ERR_OK;
+	}
+	if (key->type == JINJA_STR && obj->type != JINJA_LOOP && obj->type != JINJA_NAMESPACE && jinja_method_find(r, obj, key->s, ret_v))
+		return ERR_OK;
+	if (key->type == JINJA_STR && (obj->type == JINJA_LOOP || obj->type == JINJA_NAMESPACE))
+		return jinja_get_attr(r, obj, key->s, ret_v);
+	*ret_v = jinja_undefined(key->type == JINJA_STR ? key->s : STR("item"));
+	return ERR_OK;
+}
+
+/* ---- slices: Python's clamping */
+
+static enum err slice_bound(struct jinja_run *r, const struct jinja_val *v, int64_t n, int64_t step, int64_t def, int64_t *ret)
+{
+	if (v->type == JINJA_NONE) {
+		*ret = def;
+		return ERR_OK;
+	}
+	if (v->type != JINJA_INT && v->type != JINJA_BOOL)
+		return jinja_raise(r, "slice indices must be integers or None");
+	int64_t i = v->type == JINJA_BOOL ? v->b : v->i;
+	i += i < 0 ? n : 0;
+	*ret = step > 0 ? MIN(MAX(i, (int64_t)0), n) : MIN(MAX(i, (int64_t)-1), n - 1);
+	return ERR_OK;
+}
+
+enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struct jinja_val part[3], struct jinja_val *ret_v)
+{
+	int64_t step = 1, from, to;
+	const struct jinja_list *items;
+	if (part[2].type == JINJA_INT)
+		step = part[2].i;
+	else if (part[2].type != JINJA_NONE)
+		return jinja_raise(r, "slice indices must be integers or None");
+	if (step == 0)
+		return jinja_raise(r, "slice step cannot be zero");
+	if (v->type == JINJA_UNDEFINED)
+		return undefined_fault(r, v);
+	if (v->type != JINJA_STR && v->type != JINJA_LIST && v->type != JINJA_TUPLE) {
+		*ret_v = jinja_undefined(STR("slice"));
+		return ERR_OK;
+	}
+	int64_t n = v->type == JINJA_STR ? (int64_t)jinja_len_cp(v->s) : (int64_t)v->list->n;
+	TRY(slice_bound(r, &part[0], n, step, step > 0 ? 0 : n - 1, &from));
+	TRY(slice_bound(r, &part[1], n, step, step > 0 ? n : -1, &to));
+	if (v->type == JINJA_STR && step == 1) {
+		*ret_v = jinja_str(jinja_slice_cp(v->s, (size_t)from, to > from ? (size_t)(to - from) : 0));
+		return ERR_OK;
+	}
+	TRY(jinja_items(r, v, &items));
+	struct jinja_val *out = arena_new(r->a, struct jinja_val, (size_t)n);
+	size_t m = 0;
+	for (int64_t i = from; step > 0 ? i < to : i > to; i += step)
+		out[m++] = items->p[i];
+	*ret_v = v->type == JINJA_TUPLE ? jinja_tuple_of(r->a, out, m) : jinja_list_of(r->a, out, m);
+	if (v->type == JINJA_STR) {
+		struct buf b;
+		buf_init(&b, v->s.n);
+		for (size_t i = 0; i < m; i++)
+			TRY(buf_add(&b, out[i].s));
+		*ret_v = jinja_str(arena_str(r->a, buf_str(&b)));
+		buf_done(&b);
+	}
+	return ERR_OK;
+}
+
+/* ---- arithmetic */
+
+static bool whole(const struct jinja_val *v, int64_t *ret_i)
+{
+	if (v->type != JINJA_INT && v->type != JINJA_BOOL)
+		return false;
+	*ret_i = v->type == JINJA_BOOL ? v->b : v->i;
+	return true;
+}
+
+static enum err integer_op(struct jinja_run *r, int op, int64_t x, int64_t y, struct jinja_val *ret_v)
+{
+	int64_t z = 0;
+	bool over = false;
+	if ((op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD) && y == 0)
+		return jinja_raise(r, "division by zero");
+	if (op == JINJA_DIV) {
+		*ret_v = jinja_float((double)x / (double)y);
+		return ERR_OK;
+	}
+	if (op == JINJA_ADD)
+		over = __builtin_add_overflow(x, y, &z);
+	else if (op == JINJA_SUB)
+		over = __builtin_sub_overflow(x, y, &z);
+	else if (op == JINJA_MUL)
+		over = __builtin_mul_overflow(x, y, &z);
+	else if (op == JINJA_POW || (x == INT64_MIN && y == -1))
+		over = true;
+	else if (op == JINJA_FLOORDIV)
+		z = x / y - (x % y != 0 && (x < 0) != (y < 0));
+	else
+		z = x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0);
+	*ret_v = jinja_int(z);
+	return over ? jinja_refuse(r, "integers beyond 64 bits, or a power") : ERR_OK;
+}
+
+static enum err real_op(struct jinja_run *r, int op, double x, double y, struct jinja_val *ret_v)
+{
+	double z = 0;
+	if ((op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD) && !(y < 0 || y > 0))
+		return jinja_raise(r, "float division by zero");
+	switch ((enum jinja_bin)op) {
+	case JINJA_ADD: z = x + y; break;
+	case JINJA_SUB: z = x - y; break;
+	case JINJA_MUL: z = x * y; break;
+	case JINJA_DIV: z = x / y; break;
+	case JINJA_FLOORDIV: z = floor(x / y); break;
+	case JINJA_MOD:
+	case JINJA_POW: return jinja_refuse(r, "this operator on floats");
+	}
+	*ret_v = jinja_float(z);
+	return ERR_OK;
+}
+
+static enum err joined(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v)
+{
+	if (x->type == JINJA_STR) {
+		TRY(jinja_step(r, 1 + (x->s.n + y->s.n) / 4096));
+		char *p = arena_alloc(r->a, x->s.n + y->s.n + 1, 1);
+		if (x->s.n)
+			memcpy(p, x->s.p, x->s.n);
+		if (y->s.n)
+			memcpy(p + x->s.n, y->s.p, y->s.n);
+		*ret_v = jinja_str(str_from(p, x->s.n + y->s.n));
+		return ERR_OK;
+	}
+	struct jinja_val *p = arena_new(r->a, struct jinja_val, x->list->n + y->list->n);
+	if (x->list->n)
+		memcpy(p, x->list->p, x->list->n * sizeof(*p));
+	if (y->list->n)
+		memcpy(p + x->list->n, y->list->p, y->list->n * sizeof(*p));
+	*ret_v = x->type == JINJA_TUPLE ? jinja_tuple_of(r->a, p, x->list->n + y->list->n) : jinja_list_of(r->a, p, x->list->n + y->list->n);
+	return jinja_step(r, x->list->n + y->list->n);
+}
+
+static enum err repeated(struct jinja_run *r, struct str s, int64_t n, struct jinja_val *ret_v)
+{
+	n = MAX(n, (int64_t)0);
+	if (s.n && n > (int64_t)(REPEAT_MAX / s.n))
+		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "a repeated string is too long");
+	char *p = arena_alloc(r->a, s.n * (size_t)n + 1, 1);
+	for (int64_t i = 0; i < n; i++)
+		memcpy(p + (size_t)i * s.n, s.p, s.n);
+	*ret_v = jinja_str(str_from(p, s.n * (size_t)n));
+	return ERR_OK;
+}
+
+enum err jinja_binary(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v)
+{
+	int64_t i, k;
+	if (x->type == JINJA_UNDEFINED || y->type == JINJA_UNDEFINED)
+		return undefined_fault(r, x->type == JINJA_UNDEFINED ? x : y);
+	if (whole(x, &i) && whole(y, &k))
+		return integer_op(r, op, i, k, ret_v);
+	if (jinja_is_number(x) && jinja_is_number(y))
+		return real_op(r, op, jinja_as_f64(x), jinja_as_f64(y), ret_v);
+	if (op == JINJA_ADD && x->type == y->type && (x->type == JINJA_STR || x->type == JINJA_LIST || x->type == JINJA_TUPLE))
+		return joined(r, x, y, ret_v);
+	if (op == JINJA_MUL && x->type == JINJA_STR && whole(y, &i))
+		return repeated(r, x->s, i, ret_v);
+	if (op == JINJA_MUL && y->type == JINJA_STR && whole(x, &i))
+		return repeated(r, y->s, i, ret_v);
+	if (x->type == JINJA_BIGINT || y->type == JINJA_BIGINT || (op == JINJA_MOD && x->type == JINJA_STR) || op == JINJA_MUL)
+		return jinja_refuse(r, "this operator on %s and %s", jinja_type_name(x), jinja_type_name(y));
+	return jinja_raise(r, "unsupported operand types: '%s' and '%s'", jinja_type_name(x), jinja_type_name(y));
+}
+
+/* ---- comparison */
+
+static enum err contains(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *in, bool *ret_yes)
+{
+	*ret_yes = false;
+	if (in->type == JINJA_STR) {
+		if (x->type != JINJA_STR)
+			return jinja_raise(r, "'in <string>' requires string as left operand, not %s", jinja_type_name(x));
+		*ret_yes = str_find(in->s, x->s) != SIZE_MAX;
+	} else if (in->type == JINJA_DICT) {
+		*ret_yes = jinja_dict_get(in->dict, x) != NULL;
+	} else if (in->type == JINJA_LIST || in->type == JINJA_TUPLE) {
+		for (size_t i = 0; i < in->list->n && !*ret_yes; i++)
+			*ret_yes = jinja_equal(&in->list->p[i], x);
+		return jinja_step(r, in->list->n);
+	} else if (in->type != JINJA_UNDEFINED) {
+		return jinja_raise(r, "argument of type '%s' is not iterable", jinja_type_name(in));
+	}
+	return ERR_OK;
+}
+
+static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
+{
+	int c;
+	int64_t i, k;
+	if (x->type == JINJA_UNDEFINED || y->type == JINJA_UNDEFINED)
+		return undefined_fault(r, x->type == JINJA_UNDEFINED ? x : y);
+	if (whole(x, &i) && whole(y, &k))
+		c = (i > k) - (i < k);
+	else if (jinja_is_number(x) && jinja_is_number(y))
+		c = (jinja_as_f64(x) > jinja_as_f64(y)) - (jinja_as_f64(x) < jinja_as_f64(y));
+	else if (x->type == JINJA_STR && y->type == JINJA_STR)
+		c = str_cmp(x->s, y->s);
+	else if (x->type == y->type && (x->type == JINJA_LIST || x->type == JINJA_TUPLE || x->type == JINJA_BIGINT))
+		return jinja_refuse(r, "comparing the order of %ss", jinja_type_name(x));
+	else
+		return jinja_raise(r, "'<' not supported between instances of '%s' and '%s'", jinja_type_name(x), jinja_type_name(y));
+	*ret_yes = op == JINJA_LT ? c < 0 : op == JINJA_LE ? c <= 0 : op == JINJA_GT ? c > 0 : c >= 0;
+	return ERR_OK;
+}
+
+enum err jinja_compare(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
+{
+	switch ((enum jinja_cmp)op) {
+	case JINJA_EQ: *ret_yes = jinja_equal(x, y); return ERR_OK;
+	case JINJA_NE: *ret_yes = !jinja_equal(x, y); return ERR_OK;
+	case JINJA_IN: return contains(r, x, y, ret_yes);
+	case JINJA_NOT_IN:
+		TRY(contains(r, x, y, ret_yes));
+		*ret_yes = !*ret_yes;
+		return ERR_OK;
+	case JINJA_LT:
+	case JINJA_LE:
+	case JINJA_GT:
+	case JINJA_GE: return ordered(r, op, x, y, ret_yes);
+	}
+	return ERR_INTERNAL;
+}
+
+/* ---- expressions */
+
+static enum err eval_args(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *vals, struct jinja_arg_named *named, struct jinja_args *ret_a)
+{
+	*ret_a = (struct jinja_args){ vals, 0, named, 0 };
+	if (e->n_args > ARGS_MAX)
+		return jinja_refuse(r, "more than %d arguments", ARGS_MAX);
+	for (size_t i = 0; i < e->n_args; i++) {
+		struct jinja_val v;
+		TRY(jinja_eval(r, e->args[i].val, &v));
+		if (e->args[i].name.n)
+			named[ret_a->n_named++] = (struct jinja_arg_named){ e->args[i].name, v };
+		else
+			vals[ret_a->n++] = v;
+	}
+	return ERR_OK;
+}
+
+static enum err eval_seq(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val *p = arena_new(r->a, struct jinja_val, e->n_args);
+	for (size_t i = 0; i < e->n_args; i++)
+		TRY(jinja_eval(r, e->args[i].val, &p[i]));
+	*ret_v = e->kind == JINJA_E_TUPLE ? jinja_tuple_of(r->a, p, e->n_args) : jinja_list_of(r->a, p, e->n_args);
+	return ERR_OK;
+}
+
+static enum err eval_dict(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val d = jinja_dict_new(r->a, e->n_args / 2);
+	for (size_t i = 0; i < e->n_args; i += 2) {
+		struct jinja_val k, v;
+		TRY(jinja_eval(r, e->args[i].val, &k));
+		TRY(jinja_eval(r, e->args[i + 1].val, &v));
+		if (k.type > JINJA_STR)
+			return jinja_refuse(r, "a %s as key", jinja_type_name(&k));
+		jinja_dict_put(r->a, d, k, v);
+	}
+	*ret_v = d;
+	return ERR_OK;
+}
+
+static enum err eval_slice(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val of, part[3] = { JINJA_V_NONE, JINJA_V_NONE, JINJA_V_NONE };
+	const struct jinja_expr *at[3] = { e->a, e->b, e->c };
+	TRY(jinja_eval(r, e->d, &of));
+	for (int i = 0; i < 3; i++)
+		if (at[i])
+			TRY(jinja_eval(r, at[i], &part[i]));
+	return jinja_slice(r, &of, part, ret_v);
+}
+
+static enum err eval_concat(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct buf b;
+	enum err err = ERR_OK;
+	buf_init(&b, r->max_text_bytes);
+	for (size_t i = 0; err == ERR_OK && i < e->n_args; i++) {
+		struct jinja_val v;
+		struct str s;
+		err = jinja_eval(r, e->args[i].val, &v);
+		if (err == ERR_OK)
+			err = jinja_text(r, &v, &s);
+		if (err == ERR_OK)
+			err = buf_add(&b, s);
+	}
+	if (err == ERR_OK)
+		*ret_v = jinja_str(arena_str(r->a, buf_str(&b)));
+	buf_done(&b);
+	return err;
+}
+
+static enum err eval_compare(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val x, y;
+	bool yes = true;
+	TRY(jinja_eval(r, e->args[0].val, &x));
+	for (size_t i = 1; yes && i < e->n_args; i++, x = y) {
+		TRY(jinja_eval(r, e->args[i].val, &y));
+		TRY(jinja_compare(r, e->ops[i - 1], &x, &y, &yes));
+	}
+	*ret_v = jinja_bool(yes);
+	return ERR_OK;
+}
+
+static enum err eval_name(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	if (jinja_lookup(r, e->name, ret_v))
+		return ERR_OK;
+	int g = jinja_global_find(e->name);
+	*ret_v = g >= 0 ? (struct jinja_val){ .type = JINJA_GLOBAL, .global = g } : jinja_undefined(e->name);
+	return ERR_OK;
+}
+
+static enum err eval_unary(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val v, zero = jinja_int(0);
+	TRY(jinja_eval(r, e->a, &v));
+	if (e->kind == JINJA_E_NOT) {
+		*ret_v = jinja_bool(!jinja_truthy(&v));
+		return ERR_OK;
+	}
+	if (!jinja_is_number(&v))
+		return v.type == JINJA_UNDEFINED ? undefined_fault(r, &v) : jinja_raise(r, "bad operand type for a sign: '%s'", jinja_type_name(&v));
+	if (e->kind == JINJA_E_NEG && v.type == JINJA_FLOAT) {
+		*ret_v = jinja_float(-v.f);
+		return ERR_OK;
+	}
+	return jinja_binary(r, e->kind == JINJA_E_NEG ? JINJA_SUB : JINJA_ADD, &zero, &v, ret_v);
+}
+
+static enum err eval_logic(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	TRY(jinja_eval(r, e->a, ret_v));
+	return jinja_truthy(ret_v) == (e->kind == JINJA_E_AND) ? jinja_eval(r, e->b, ret_v) : ERR_OK;
+}
+
+static enum err eval_cond(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val c;
+	TRY(jinja_eval(r, e->b, &c));
+	if (jinja_truthy(&c))
+		return jinja_eval(r, e->a, ret_v);
+	if (e->c)
+		return jinja_eval(r, e->c, ret_v);
+	*ret_v = jinja_undefined(STR("inline if"));
+	return ERR_OK;
+}
+
+static enum err eval_applied(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val on, vals[ARGS_MAX];
+	struct jinja_arg_named named[ARGS_MAX];
+	struct jinja_args args;
+	bool yes;
+	TRY(jinja_eval(r, e->a, &on));
+	TRY(eval_args(r, e, vals, named, &args));
+	if (e->kind == JINJA_E_CALL)
+		return jinja_call(r, &on, &args, ret_v);
+	if (e->kind == JINJA_E_FILTER)
+		return jinja_filter(r, e->op, &on, &args, ret_v);
+	TRY(jinja_test(r, e->op, &on, &args, &yes));
+	*ret_v = jinja_bool(yes != e->negated);
+	return ERR_OK;
+}
+
+static enum err eval_binary(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val x, y;
+	TRY(jinja_eval(r, e->a, &x));
+	if (e->kind == JINJA_E_ATTR)
+		return jinja_get_attr(r, &x, e->name, ret_v);
+	TRY(jinja_eval(r, e->b, &y));
+	return e->kind == JINJA_E_ITEM ? jinja_get_item(r, &x, &y, ret_v) : jinja_binary(r, e->op, &x, &y, ret_v);
+}
+
+static enum err eval_at(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	switch (e->kind) {
+	case JINJA_E_CONST: *ret_v = e->value; return ERR_OK;
+	case JINJA_E_NAME: return eval_name(r, e, ret_v);
+	case JINJA_E_LIST:
+	case JINJA_E_TUPLE: return eval_seq(r, e, ret_v);
+	case JINJA_E_DICT: return eval_dict(r, e, ret_v);
+	case JINJA_E_ATTR:
+	case JINJA_E_ITEM:
+	case JINJA_E_BIN: return eval_binary(r, e, ret_v);
+	case JINJA_E_SLICE: return eval_slice(r, e, ret_v);
+	case JINJA_E_CALL:
+	case JINJA_E_FILTER:
+	case JINJA_E_TEST: return eval_applied(r, e, ret_v);
+	case JINJA_E_NOT:
+	case JINJA_E_NEG:
+	case JINJA_E_POS: return eval_unary(r, e, ret_v);
+	case JINJA_E_AND:
+	case JINJA_E_OR: return eval_logic(r, e, ret_v);
+	case JINJA_E_CONCAT: return eval_concat(r, e, ret_v);
+	case JINJA_E_COMPARE: return eval_compare(r, e, ret_v);
+	case JINJA_E_COND: return eval_cond(r, e, ret_v);
+	}
+	return ERR_INTERNAL;
+}
+
+enum err jinja_eval(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	TRY(jinja_step(r, 1));
+	if (r->depth > 2 * JINJA_NEST_MAX)
+		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "nested too deep");
+	r->depth++;
+	enum err err = eval_at(r, e, ret_v);
+	r->depth--;
+	return err;
+}

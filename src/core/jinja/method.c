@@ -1,0 +1,365 @@
+/* method.c: methods of strings, dicts and lists that templates call, by table. Changing methods are known by name because
+ * the sandbox forbids them: calling one raises, as on a worker. */
+#include "jinja/method.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/vec.h"
+
+static bool ascii(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] >= 0x80)
+			return false;
+	return true;
+}
+
+static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static char up(char c) { return c >= 'a' && c <= 'z' ? (char)(c - 32) : c; }
+static char down(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+
+enum err jinja_case(struct jinja_run *r, struct str s, enum jinja_casing how, struct str *ret_s)
+{
+	if (!ascii(s))
+		return jinja_refuse(r, "upper and lower case beyond ASCII");
+	char *p = arena_alloc(r->a, s.n + 1, 1);
+	for (size_t i = 0; i < s.n; i++) {
+		bool first = how == JINJA_UPPER || (how == JINJA_CAPITALIZE && i == 0) || (how == JINJA_TITLE && (i == 0 || !letter(s.p[i - 1])));
+		p[i] = first ? up(s.p[i]) : down(s.p[i]);
+	}
+	*ret_s = str_from(p, s.n);
+	return jinja_step(r, 1 + s.n / 4096);
+}
+
+enum err jinja_replace(struct jinja_run *r, struct str s, struct str from, struct str to, int64_t count, struct str *ret_s)
+{
+	struct buf b;
+	enum err e = ERR_OK;
+	if (from.n == 0)
+		return jinja_refuse(r, "replacing the empty string");
+	buf_init(&b, r->max_text_bytes);
+	while (e == ERR_OK && count != 0) {
+		size_t at = str_find(s, from);
+		if (at == SIZE_MAX)
+			break;
+		e = buf_add(&b, str_sub(s, 0, at));
+		if (e == ERR_OK)
+			e = buf_add(&b, to);
+		s = str_skip(s, at + from.n);
+		count--;
+	}
+	if (e == ERR_OK)
+		e = buf_add(&b, s);
+	if (e == ERR_OK)
+		*ret_s = arena_str(r->a, buf_str(&b));
+	buf_done(&b);
+	return e;
+}
+
+enum err jinja_join(struct jinja_run *r, const struct jinja_list *l, struct str sep, bool strings_only, struct str *ret_s)
+{
+	struct buf b;
+	enum err e = ERR_OK;
+	buf_init(&b, r->max_text_bytes);
+	for (size_t i = 0; e == ERR_OK && i < l->n; i++) {
+		struct str s;
+		if (strings_only && l->p[i].type != JINJA_STR)
+			e = jinja_raise(r, "sequence item %zu: expected str instance, %s found", i, jinja_type_name(&l->p[i]));
+		else
+			e = jinja_text(r, &l->p[i], &s);
+		if (e == ERR_OK && i)
+			e = buf_add(&b, sep);
+		if (e == ERR_OK)
+			e = buf_add(&b, s);
+	}
+	if (e == ERR_OK)
+		*ret_s = arena_str(r->a, buf_str(&b));
+	buf_done(&b);
+	return e;
+}
+
+static bool cp_in(uint32_t cp, struct str set)
+{
+	uint32_t c;
+	for (size_t n; (n = utf8_next(set, &c)); set = str_skip(set, n))
+		if (c == cp)
+			return true;
+	return false;
+}
+
+struct str jinja_strip_chars(struct str s, struct str chars, bool left, bool right)
+{
+	uint32_t cp;
+	size_t n;
+	while (left && (n = utf8_next(s, &cp)) && cp_in(cp, chars))
+		s = str_skip(s, n);
+	while (right && s.n) {
+		size_t at = s.n - 1;
+		while (at > 0 && ((unsigned char)s.p[at] & 0xc0) == 0x80)
+			at--;
+		if (!utf8_next(str_skip(s, at), &cp) || !cp_in(cp, chars))
+			break;
+		s.n = at;
+	}
+	return s;
+}
+
+struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *d)
+{
+	struct jinja_val *p = arena_new(r->a, struct jinja_val, d->n);
+	for (size_t i = 0; i < d->n; i++)
+		p[i] = jinja_tuple_of(r->a, (struct jinja_val[]){ d->p[i].key, d->p[i].val }, 2);
+	return jinja_list_of(r->a, p, d->n);
+}
+
+/* ---- methods of strings */
+
+typedef enum err method_fn(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v);
+
+static enum err split_space(struct jinja_run *r, struct str s, int64_t max, struct jinja_val *ret_v)
+{
+	VEC(struct jinja_val) v = { 0 };
+	uint32_t cp;
+	s = jinja_strip(s, true, false);
+	while (s.n) {
+		size_t end = 0, n;
+		while ((max < 0 || (int64_t)v.n < max) && (n = utf8_next(str_skip(s, end), &cp)) && !jinja_is_space(cp))
+			end += n;
+		if (max >= 0 && (int64_t)v.n >= max)
+			end = s.n;
+		VEC_PUSH(&v, jinja_str(str_sub(s, 0, end)));
+		s = jinja_strip(str_skip(s, end), true, false);
+	}
+	if (max >= 0 && v.n && (int64_t)v.n > max)
+		v.p[v.n - 1].s = jinja_strip(v.p[v.n - 1].s, false, true);
+	*ret_v = jinja_list_of(r->a, v.p, v.n);
+	size_t n = v.n;
+	VEC_FREE(&v);
+	return jinja_step(r, n);
+}
+
+static enum err m_split(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	const struct jinja_val *sep = jinja_arg_get(a, 0, "sep");
+	int64_t max;
+	VEC(struct jinja_val) v = { 0 };
+	struct str s = self->s;
+	TRY(jinja_args_only(r, a, 2, "sep maxsplit", "split"));
+	TRY(jinja_arg_i64(r, a, 1, "maxsplit", -1, &max));
+	if (!sep || sep->type == JINJA_NONE)
+		return split_space(r, s, max, ret_v);
+	if (sep->type != JINJA_STR || sep->s.n == 0)
+		return jinja_raise(r, "empty separator");
+	for (size_t at; (max < 0 || (int64_t)v.n < max) && (at = str_find(s, sep->s)) != SIZE_MAX; s = str_skip(s, at + sep->s.n))
+		VEC_PUSH(&v, jinja_str(str_sub(s, 0, at)));
+	VEC_PUSH(&v, jinja_str(s));
+	*ret_v = jinja_list_of(r->a, v.p, v.n);
+	size_t n = v.n;
+	VEC_FREE(&v);
+	return jinja_step(r, n);
+}
+
+static enum err strip_sides(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, bool left, bool right, struct jinja_val *ret_v)
+{
+	const struct jinja_val *chars = jinja_arg_get(a, 0, NULL);
+	TRY(jinja_args_only(r, a, 1, "", "strip"));
+	if (chars && chars->type != JINJA_STR && chars->type != JINJA_NONE)
+		return jinja_raise(r, "strip arg must be None or str");
+	*ret_v = jinja_str(chars && chars->type == JINJA_STR ? jinja_strip_chars(self->s, chars->s, left, right) : jinja_strip(self->s, left, right));
+	return ERR_OK;
+}
+
+static enum err m_strip(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return strip_sides(r, self, a, true, true, ret_v); }
+static enum err m_lstrip(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return strip_sides(r, self, a, true, false, ret_v); }
+static enum err m_rstrip(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return strip_sides(r, self, a, false, true, ret_v); }
+
+static enum err affix(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, bool (*fits)(struct str, struct str), struct jinja_val *ret_v)
+{
+	TRY(jinja_args_only(r, a, 1, "", "startswith and endswith"));
+	const struct jinja_val *x = jinja_arg_get(a, 0, NULL);
+	bool yes = false;
+	if (!x || (x->type != JINJA_STR && x->type != JINJA_TUPLE))
+		return jinja_raise(r, "startswith first arg must be str or a tuple of str");
+	if (x->type == JINJA_STR)
+		yes = fits(self->s, x->s);
+	for (size_t i = 0; x->type == JINJA_TUPLE && i < x->list->n; i++)
+		yes |= x->list->p[i].type == JINJA_STR && fits(self->s, x->list->p[i].s);
+	*ret_v = jinja_bool(yes);
+	return ERR_OK;
+}
+
+static enum err m_startswith(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return affix(r, self, a, str_starts, ret_v); }
+static enum err m_endswith(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return affix(r, self, a, str_ends, ret_v); }
+
+static enum err cased(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, enum jinja_casing how, struct jinja_val *ret_v)
+{
+	struct str s;
+	TRY(jinja_args_only(r, a, 0, "", "a case method"));
+	TRY(jinja_case(r, self->s, how, &s));
+	*ret_v = jinja_str(s);
+	return ERR_OK;
+}
+
+static enum err m_lower(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return cased(r, self, a, JINJA_LOWER, ret_v); }
+static enum err m_upper(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return cased(r, self, a, JINJA_UPPER, ret_v); }
+static enum err m_title(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return cased(r, self, a, JINJA_TITLE, ret_v); }
+static enum err m_capitalize(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return cased(r, self, a, JINJA_CAPITALIZE, ret_v); }
+
+static enum err m_replace(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	struct str from, to, s;
+	int64_t count;
+	TRY(jinja_args_only(r, a, 3, "", "replace"));
+	if (a->n < 2)
+		return jinja_raise(r, "replace expected at least 2 arguments, got %zu", a->n);
+	TRY(jinja_arg_str(r, a, 0, NULL, STR(""), &from));
+	TRY(jinja_arg_str(r, a, 1, NULL, STR(""), &to));
+	TRY(jinja_arg_i64(r, a, 2, NULL, -1, &count));
+	TRY(jinja_replace(r, self->s, from, to, count, &s));
+	*ret_v = jinja_str(s);
+	return ERR_OK;
+}
+
+static enum err m_join(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	const struct jinja_list *l;
+	struct str s;
+	TRY(jinja_args_only(r, a, 1, "", "join"));
+	if (a->n != 1)
+		return jinja_raise(r, "join() takes exactly one argument (%zu given)", a->n);
+	TRY(jinja_items(r, &a->p[0], &l));
+	TRY(jinja_join(r, l, self->s, true, &s));
+	*ret_v = jinja_str(s);
+	return ERR_OK;
+}
+
+static enum err m_find(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	struct str what;
+	TRY(jinja_args_only(r, a, 1, "", "find"));
+	TRY(jinja_arg_str(r, a, 0, NULL, STR(""), &what));
+	size_t at = str_find(self->s, what);
+	*ret_v = jinja_int(at == SIZE_MAX ? -1 : (int64_t)jinja_len_cp(str_sub(self->s, 0, at)));
+	return ERR_OK;
+}
+
+static enum err m_count(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	struct str what, s = self->s;
+	int64_t n = 0;
+	TRY(jinja_args_only(r, a, 1, "", "count"));
+	TRY(jinja_arg_str(r, a, 0, NULL, STR(""), &what));
+	if (what.n == 0)
+		return jinja_refuse(r, "counting the empty string");
+	for (size_t at; (at = str_find(s, what)) != SIZE_MAX; s = str_skip(s, at + what.n))
+		n++;
+	*ret_v = jinja_int(n);
+	return ERR_OK;
+}
+
+/* ---- methods of dicts */
+
+static enum err m_items(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	TRY(jinja_args_only(r, a, 0, "", "items"));
+	*ret_v = jinja_dict_items(r, self->dict);
+	return jinja_step(r, self->dict->n);
+}
+
+static enum err m_keys(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	const struct jinja_list *l;
+	TRY(jinja_args_only(r, a, 0, "", "keys"));
+	TRY(jinja_items(r, self, &l));
+	*ret_v = (struct jinja_val){ .type = JINJA_LIST, .list = l };
+	return ERR_OK;
+}
+
+static enum err m_values(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	TRY(jinja_args_only(r, a, 0, "", "values"));
+	struct jinja_val *p = arena_new(r->a, struct jinja_val, self->dict->n);
+	for (size_t i = 0; i < self->dict->n; i++)
+		p[i] = self->dict->p[i].val;
+	*ret_v = jinja_list_of(r->a, p, self->dict->n);
+	return jinja_step(r, self->dict->n);
+}
+
+static enum err m_get(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	TRY(jinja_args_only(r, a, 2, "", "get"));
+	if (a->n == 0)
+		return jinja_raise(r, "get expected at least 1 argument, got 0");
+	const struct jinja_val *found = jinja_dict_get(self->dict, &a->p[0]);
+	*ret_v = found ? *found : a->n > 1 ? a->p[1] : JINJA_V_NONE;
+	return ERR_OK;
+}
+
+/* ---- what there is */
+
+static enum err m_forbidden(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	(void)a, (void)ret_v;
+	return jinja_raise(r, "access to a changing method of '%s' object is unsafe", jinja_type_name(self));
+}
+
+static enum err m_unknown(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	(void)a, (void)ret_v;
+	return jinja_refuse(r, "a method of %s", jinja_type_name(self));
+}
+
+static const struct { enum jinja_type of; const char *name; method_fn *fn; } methods[] = {
+	{ JINJA_STR, "split", m_split },           { JINJA_STR, "strip", m_strip },       { JINJA_STR, "lstrip", m_lstrip },
+	{ JINJA_STR, "rstrip", m_rstrip },         { JINJA_STR, "startswith", m_startswith }, { JINJA_STR, "endswith", m_endswith },
+	{ JINJA_STR, "lower", m_lower },           { JINJA_STR, "upper", m_upper },       { JINJA_STR, "title", m_title },
+	{ JINJA_STR, "capitalize", m_capitalize }, { JINJA_STR, "replace", m_replace },   { JINJA_STR, "join", m_join },
+	{ JINJA_STR, "find", m_find },             { JINJA_STR, "count", m_count },
+	{ JINJA_DICT, "items", m_items },          { JINJA_DICT, "keys", m_keys },        { JINJA_DICT, "values", m_values },
+	{ JINJA_DICT, "get", m_get },
+	{ JINJA_DICT, "clear", m_forbidden },      { JINJA_DICT, "pop", m_forbidden },    { JINJA_DICT, "popitem", m_forbidden },
+	{ JINJA_DICT, "setdefault", m_forbidden }, { JINJA_DICT, "update", m_forbidden }, { JINJA_DICT, "copy", m_unknown },
+	{ JINJA_DICT, "fromkeys", m_unknown },
+	{ JINJA_LIST, "append", m_forbidden },     { JINJA_LIST, "reverse", m_forbidden }, { JINJA_LIST, "insert", m_forbidden },
+	{ JINJA_LIST, "sort", m_forbidden },       { JINJA_LIST, "extend", m_forbidden }, { JINJA_LIST, "remove", m_forbidden },
+	{ JINJA_LIST, "pop", m_unknown },          { JINJA_LIST, "clear", m_unknown },    { JINJA_LIST, "copy", m_unknown },
+	{ JINJA_LIST, "count", m_unknown },        { JINJA_LIST, "index", m_unknown },    { JINJA_TUPLE, "count", m_unknown },
+	{ JINJA_TUPLE, "index", m_unknown },
+};
+/* The rest of Python's str: known, so that they are refused instead of read as undefined. */
+static const char str_rest[] = "casefold center encode expandtabs format format_map index isalnum isalpha isascii isdecimal isdigit isidentifier islower "
+                               "isnumeric isprintable isspace istitle isupper ljust maketrans partition removeprefix removesuffix rfind rindex rjust "
+                               "rpartition rsplit splitlines swapcase translate zfill";
+static const char number_rest[] = "as_integer_ratio bit_count bit_length conjugate denominator from_bytes fromhex hex imag is_integer numerator real to_bytes";
+
+static bool listed(struct str name, struct str words)
+{
+	struct str w;
+	while (words.n) {
+		str_cut(words, ' ', &w, &words);
+		if (str_eq(w, name))
+			return true;
+	}
+	return false;
+}
+
+bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct str name, struct jinja_val *ret_v)
+{
+	int number = -1;
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		if (methods[i].of == self->type && str_eq(name, str_of(methods[i].name)))
+			number = (int)i;
+	bool rest = (self->type == JINJA_STR && listed(name, str_of(str_rest))) || ((jinja_is_number(self) || self->type == JINJA_BIGINT) && listed(name, str_of(number_rest)));
+	if (number < 0 && !rest)
+		return false;
+	struct jinja_method *m = arena_new(r->a, struct jinja_method, 1);
+	*m = (struct jinja_method){ *self, number };
+	*ret_v = (struct jinja_val){ .type = JINJA_METHOD, .method = m };
+	return true;
+}
+
+enum err jinja_call_method(struct jinja_run *r, const struct jinja_method *m, const struct jinja_args *args, struct jinja_val *ret_v)
+{
+	return (m->number < 0 ? m_unknown : methods[m->number].fn)(r, &m->self, args, ret_v);
+}

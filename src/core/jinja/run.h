@@ -1,0 +1,64 @@
+/* jinja/run.h: a rendering under way. Private to the room. */
+#ifndef JINJA_RUN_H
+#define JINJA_RUN_H
+
+#include "jinja/ast.h"
+#include "jinja/lex.h"
+
+struct jinja_scope;
+struct jinja_run {
+	struct arena *a;
+	struct buf *out;                     /* where output goes now: the result, or a block's text */
+	struct jinja_scope *scope;
+	const struct jinja_render_opts *o;
+	struct jinja_fault *fault;
+	uint64_t steps, max_steps;
+	size_t max_text_bytes;
+	unsigned depth, line;
+	enum { JINJA_FLOW_ON, JINJA_FLOW_BREAK, JINJA_FLOW_CONTINUE } flow;
+};
+struct jinja_loop { const struct jinja_list *items; size_t i; unsigned depth; };
+struct jinja_macro { const struct jinja_stmt *s; struct jinja_scope *scope; };
+struct jinja_method { struct jinja_val self; int number; };
+/* Arguments of a call, in order, and the named ones. */
+struct jinja_args { const struct jinja_val *p; size_t n; const struct jinja_arg_named { struct str name; struct jinja_val val; } *named; size_t n_named; };
+
+must_use enum err jinja_eval(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v);
+must_use enum err jinja_exec(struct jinja_run *r, const struct jinja_body *b);
+must_use enum err jinja_call(struct jinja_run *r, const struct jinja_val *fn, const struct jinja_args *args, struct jinja_val *ret_v);
+must_use enum err jinja_call_macro(struct jinja_run *r, const struct jinja_macro *m, const struct jinja_args *args, const struct jinja_val *caller, struct jinja_val *ret_v);
+must_use enum err jinja_call_global(struct jinja_run *r, int number, const struct jinja_args *args, struct jinja_val *ret_v);
+must_use enum err jinja_call_method(struct jinja_run *r, const struct jinja_method *m, const struct jinja_args *args, struct jinja_val *ret_v);
+must_use enum err jinja_filter(struct jinja_run *r, int number, const struct jinja_val *v, const struct jinja_args *args, struct jinja_val *ret_v);
+must_use enum err jinja_test(struct jinja_run *r, int number, const struct jinja_val *v, const struct jinja_args *args, bool *ret_yes);
+
+/* obj.name and obj[key] by Jinja's rules; a missing one is an undefined value, not an error. */
+must_use enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct str name, struct jinja_val *ret_v);
+must_use enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const struct jinja_val *key, struct jinja_val *ret_v);
+/* The method of a value by name; false when its type has none of that name. */
+bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct str name, struct jinja_val *ret_v);
+int jinja_global_find(struct str name);
+must_use enum err jinja_binary(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v);
+must_use enum err jinja_compare(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes);
+must_use enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struct jinja_val part[3], struct jinja_val *ret_v);   /* NONE = absent */
+/* What iterating over v gives. */
+must_use enum err jinja_items(struct jinja_run *r, const struct jinja_val *v, const struct jinja_list **ret_l);
+/* str(v), in the arena. */
+must_use enum err jinja_text(struct jinja_run *r, const struct jinja_val *v, struct str *ret_s);
+must_use enum err jinja_step(struct jinja_run *r, uint64_t n);             /* LIMIT when the budget is used up */
+enum err jinja_raise(struct jinja_run *r, const char *fmt, ...) printf_like(2, 3);         /* BAD_REQUEST with a fault */
+enum err jinja_refuse(struct jinja_run *r, const char *fmt, ...) printf_like(2, 3);        /* UNSUPPORTED with a fault */
+
+/* Names. */
+void jinja_bind(struct jinja_run *r, struct str name, struct jinja_val v);
+bool jinja_lookup(struct jinja_run *r, struct str name, struct jinja_val *ret_v);
+struct jinja_scope *jinja_scope_push(struct jinja_run *r, struct jinja_scope *up);         /* returns the scope to restore */
+
+/* Argument `i`, else the one called `name`, else NULL. */
+const struct jinja_val *jinja_arg_get(const struct jinja_args *a, size_t i, const char *name);
+must_use enum err jinja_arg_i64(struct jinja_run *r, const struct jinja_args *a, size_t i, const char *name, int64_t def, int64_t *ret_n);
+must_use enum err jinja_arg_str(struct jinja_run *r, const struct jinja_args *a, size_t i, const char *name, struct str def, struct str *ret_s);
+/* UNSUPPORTED when there are arguments beyond the first n or named otherwise than in names (space separated). */
+must_use enum err jinja_args_only(struct jinja_run *r, const struct jinja_args *a, size_t n, const char *names, const char *what);
+
+#endif
