@@ -189,31 +189,55 @@ static enum err response_state(struct buf *out, const struct sim_answer *a, cons
 	return buf_printf(out, ",\"sequence_number\":%u,\"type\":\"response.%s\"}\n\n", seq, name);
 }
 
-static enum err responses_piece(struct buf *out, const struct sim_answer *a, const struct sim_piece *p)
+static enum err response_part(struct buf *out, struct str text, bool done)
+{
+	TRY(buf_add(out, STR("{\"annotations\":[],\"text\":")));
+	TRY(json_quote(out, text));
+	return buf_add(out, done ? STR(",\"type\":\"output_text\",\"logprobs\":null}") : STR(",\"type\":\"output_text\",\"logprobs\":[]}"));
+}
+
+/* What comes before the first token. */
+static enum err responses_start(struct buf *out, const struct sim_answer *a)
 {
 	struct str item = str_skip(a->id, 5);
-	if (p->nth == 0) {
-		TRY(response_state(out, a, "created", 0));
-		TRY(response_state(out, a, "in_progress", 1));
-		TRY(buf_printf(out, "event: response.output_item.added\ndata: {\"item\":{\"id\":\"msg_%.*s\",\"content\":[],\"role\":\"assistant\",\"status\":\"in_progress\",\"type\":\"message\"},"
-		                    "\"output_index\":0,\"sequence_number\":2,\"type\":\"response.output_item.added\"}\n\n",
-		               STR_ARG(item)));
-	}
-	TRY(buf_printf(out, "event: response.output_text.delta\ndata: {\"content_index\":0,\"delta\":"));
+	TRY(response_state(out, a, "created", 0));
+	TRY(response_state(out, a, "in_progress", 1));
+	TRY(buf_printf(out, "event: response.output_item.added\ndata: {\"item\":{\"id\":\"msg_%.*s\",\"content\":[],\"role\":\"assistant\",\"status\":\"in_progress\","
+	                    "\"type\":\"message\",\"phase\":null},\"output_index\":0,\"sequence_number\":2,\"type\":\"response.output_item.added\"}\n\n",
+	               STR_ARG(item)));
+	TRY(buf_printf(out, "event: response.content_part.added\ndata: {\"content_index\":0,\"item_id\":\"msg_%.*s\",\"output_index\":0,\"part\":", STR_ARG(item)));
+	TRY(response_part(out, STR(""), false));
+	return buf_add(out, STR(",\"sequence_number\":3,\"type\":\"response.content_part.added\"}\n\n"));
+}
+
+static enum err responses_piece(struct buf *out, const struct sim_answer *a, const struct sim_piece *p)
+{
+	if (p->nth == 0)
+		TRY(responses_start(out, a));
+	TRY(buf_add(out, STR("event: response.output_text.delta\ndata: {\"content_index\":0,\"delta\":")));
 	TRY(json_quote(out, p->text));
-	return buf_printf(out, ",\"item_id\":\"msg_%.*s\",\"logprobs\":[],\"output_index\":0,\"sequence_number\":%u,\"type\":\"response.output_text.delta\"}\n\n", STR_ARG(item),
-	                  p->nth + 3);
+	return buf_printf(out, ",\"item_id\":\"msg_%.*s\",\"logprobs\":[],\"output_index\":0,\"sequence_number\":%u,\"type\":\"response.output_text.delta\"}\n\n",
+	                  STR_ARG(str_skip(a->id, 5)), p->nth + 4);
 }
 
 static enum err responses_end(struct buf *out, const struct sim_answer *a, const struct sim_usage *u, struct str all, const char *finish)
 {
-	unsigned seq = (unsigned)u->new_tok + 3;
+	struct str item = str_skip(a->id, 5);
+	unsigned seq = (unsigned)u->new_tok + 4;
 	TRY(buf_printf(out, "event: response.output_text.done\ndata: {\"content_index\":0,\"item_id\":\"msg_%.*s\",\"logprobs\":[],\"output_index\":0,\"sequence_number\":%u,\"text\":",
-	               STR_ARG(str_skip(a->id, 5)), seq));
+	               STR_ARG(item), seq));
 	TRY(json_quote(out, all));
-	TRY(buf_add(out, STR(",\"type\":\"response.output_text.done\"}\n\nevent: response.completed\ndata: {\"response\":")));
+	TRY(buf_printf(out, ",\"type\":\"response.output_text.done\"}\n\nevent: response.content_part.done\ndata: {\"content_index\":0,\"item_id\":\"msg_%.*s\",\"output_index\":0,\"part\":",
+	               STR_ARG(item)));
+	TRY(response_part(out, all, true));
+	TRY(buf_printf(out, ",\"sequence_number\":%u,\"type\":\"response.content_part.done\"}\n\nevent: response.output_item.done\ndata: {\"item\":{\"id\":\"msg_%.*s\",\"content\":[",
+	               seq + 1, STR_ARG(item)));
+	TRY(response_part(out, all, true));
+	TRY(buf_printf(out, "],\"role\":\"assistant\",\"status\":\"completed\",\"type\":\"message\",\"phase\":null},\"output_index\":0,\"sequence_number\":%u,"
+	                    "\"type\":\"response.output_item.done\"}\n\nevent: response.completed\ndata: {\"response\":",
+	               seq + 2));
 	TRY(response_object(out, a, u, all, finish));
-	return buf_printf(out, ",\"sequence_number\":%u,\"type\":\"response.completed\"}\n\n", seq + 1);
+	return buf_printf(out, ",\"sequence_number\":%u,\"type\":\"response.completed\"}\n\n", seq + 3);
 }
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
