@@ -188,6 +188,10 @@ def test_a_restart_begins_at_zero_and_empty(start):
         fleet.fault("0:restart=0.1", i=1)
         time.sleep(1)
         assert fleet.cached(words(60)) == 0
-        fleet.chat(words(60, 2))
-        assert ev.next()[0] <= 1              # libzmq drops the first message behind a reconnect: so do real workers
-        assert [int.from_bytes(f[-2], "big") for f in ev.replay(0)[:-1]] == [0, 1]
+        # libzmq drops the first messages behind a reconnect, from a real worker too: replay has them
+        seen = None
+        for i in range(10, 20):
+            fleet.chat(words(60, i))
+            seen = seen or ev.next(0.3)
+        assert seen[0] < 5
+        assert [int.from_bytes(f[-2], "big") for f in ev.replay(0)[:-1]] == list(range(11))
