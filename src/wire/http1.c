@@ -128,7 +128,7 @@ static int on_value(llhttp_t *ll, const char *at, size_t n)
 /* Texts lie in the order of their lengths; give them their places now that the block moves no more. */
 static void place_texts(struct http1_head *h)
 {
-	const char *at = h->text;
+	const char *at = h->text ? h->text : "";    /* an answer without any field has no text */
 	h->method.p = at;
 	at += h->method.n;
 	h->target = (struct str){ at, h->n_target };
@@ -354,7 +354,8 @@ static enum http1_step feed_once(struct http1 *p, struct str data, size_t *used)
 		return HTTP1_DONE;
 	if (e == HPE_PAUSED_H2_UPGRADE)
 		return bad(p, ERR_UNSUPPORTED, 505);
-	if (e == HPE_INVALID_VERSION && p->kind == HTTP1_REQUEST)
+	bool known = ll->http_major == 1 && ll->http_minor <= 1;    /* llhttp says the same of "HTTP/1.1" and a bare LF */
+	if (e == HPE_INVALID_VERSION && p->kind == HTTP1_REQUEST && !known)
 		return bad(p, ERR_UNSUPPORTED, 505);
 	if (e != HPE_OK)
 		return bad(p, ERR_SYNTAX, p->kind == HTTP1_REQUEST ? 400 : 502);
