@@ -43,6 +43,7 @@ struct io_tcp {
 	void *freed_arg;
 	int fd;
 	int mask;                /* what uv_poll watches now */
+	bool blocked;            /* the kernel refused the queue; it says when to go on */
 	bool connecting, reading, hup, want, ended, broken, closed;
 };
 
@@ -68,7 +69,7 @@ static void watch(struct io_tcp *t)
 		mask |= UV_READABLE;
 	if (t->hup && !t->ended)
 		mask |= UV_DISCONNECT;
-	if ((t->head || t->want || t->connecting) && !t->broken)
+	if ((t->blocked || t->want || t->connecting) && !t->broken)
 		mask |= UV_WRITABLE;
 	if (mask == t->mask)
 		return;
@@ -220,6 +221,7 @@ static size_t flush_with(struct io_tcp *t, struct str piece)
 		if (t->broken)
 			return 0;
 		queue_consume(t, MIN(wrote, queued));
+		t->blocked = wrote < asked;
 		if (wrote > queued || !c || wrote < asked)
 			return wrote > queued ? wrote - queued : 0;
 	}
@@ -227,7 +229,7 @@ static size_t flush_with(struct io_tcp *t, struct str piece)
 
 void io_tcp_flush(struct io_tcp *t)
 {
-	if (t->head && !(t->mask & UV_WRITABLE))
+	if (t->head && !t->blocked && !t->connecting)
 		flush_with(t, (struct str){ 0 });
 	watch(t);
 }
@@ -236,14 +238,14 @@ void io_tcp_put(struct io_tcp *t, struct str s)
 {
 	if (t->broken || t->closed || s.n == 0)
 		return;
-	/* A queue the kernel refused already is not tried again before it says so. */
-	bool blocked = (t->mask & UV_WRITABLE) != 0;
-	if (s.n >= DIRECT_BYTES && !blocked)
+	if (s.n >= DIRECT_BYTES && !t->blocked && !t->connecting) {
 		s = str_skip(s, flush_with(t, s));
+		watch(t);
+	}
 	if (t->broken)
 		return;
 	queue_add(t, s);
-	if (t->queued >= CORK_BYTES && !blocked)
+	if (t->queued >= CORK_BYTES)
 		io_tcp_flush(t);
 }
 
@@ -328,10 +330,8 @@ static void connected(struct io_tcp *t)
 
 static void writable(struct io_tcp *t)
 {
-	t->want = false;
-	if (t->head)
-		flush_with(t, (struct str){ 0 });
-	watch(t);
+	t->want = t->blocked = false;
+	io_tcp_flush(t);
 	if (!t->broken && !t->closed)
 		t->ops->on_writable(t->arg);
 }
