@@ -32,7 +32,7 @@ static enum err put_str(struct dump *d, struct str s)
 			return ERR_SYNTAX;
 		if (at)
 			TRY(buf_printf(d->b, "\\%c", code[at - plain]));
-		else if (c < ' ' || (d->o->ensure_ascii && c >= 0x7f && cp != 0x7f))
+		else if (c < ' ' || (d->o->ensure_ascii && c >= 0x7f))
 			TRY(put_escape(d->b, cp));
 		else
 			TRY(buf_add(d->b, str_sub(s, 0, n)));

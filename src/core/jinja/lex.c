@@ -189,7 +189,7 @@ static size_t digits_from(const struct lex *l, size_t at)
 	return at;
 }
 
-static void number(struct lex *l)
+static enum err number(struct lex *l)
 {
 	size_t begin = l->at, at = digits_from(l, begin);
 	bool real = false;
@@ -204,8 +204,11 @@ static void number(struct lex *l)
 			at = digits_from(l, at + 1 + sign);
 		}
 	}
+	if (name_char(char_at(l, at), true))
+		return jinja_fault_set(l->fault, l->line, ERR_UNSUPPORTED, "a number with a letter or an underscore");
 	emit(l, real ? JINJA_T_FLOAT : JINJA_T_INT, str_sub(l->in, begin, at - begin));
 	l->at = at;
+	return ERR_OK;
 }
 
 static enum err operator(struct lex *l)
@@ -245,10 +248,8 @@ static enum err token(struct lex *l, int *depth)
 	char c = l->in.p[l->at];
 	if (c == '\'' || c == '"')
 		return string(l);
-	if (c >= '0' && c <= '9') {
-		number(l);
-		return ERR_OK;
-	}
+	if (c >= '0' && c <= '9')
+		return number(l);
 	if (name_char(c, true)) {
 		size_t at = l->at;
 		while (name_char(char_at(l, at), false))

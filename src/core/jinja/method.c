@@ -131,8 +131,6 @@ static enum err split_space(struct jinja_run *r, struct str s, int64_t max, stru
 		VEC_PUSH(&v, jinja_str(str_sub(s, 0, end)));
 		s = jinja_strip(str_skip(s, end), true, false);
 	}
-	if (max >= 0 && v.n && (int64_t)v.n > max)
-		v.p[v.n - 1].s = jinja_strip(v.p[v.n - 1].s, false, true);
 	*ret_v = jinja_list_of(r->a, v.p, v.n);
 	size_t n = v.n;
 	VEC_FREE(&v);

@@ -188,23 +188,40 @@ enum err jinja_print_f64(struct buf *b, double f)
 	return buf_printf(b, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
 }
 
-/* Which quote Python's repr takes, and what it escapes. Code points that Python would not print as they are (unassigned,
- * format characters) are left: templates print repr only of what the request said. */
+/* Python's repr escapes what its Unicode tables call unprintable. Those tables differ by version, so only blocks that every
+ * version prints as they are pass; a repr of anything else is refused. */
+static bool surely_printable(uint32_t cp)
+{
+	static const uint32_t ranges[][2] = {
+		{ 0xa1, 0xac }, { 0xae, 0x377 }, { 0x3a3, 0x52f }, { 0x5d0, 0x5ea }, { 0x621, 0x64a }, { 0x905, 0x939 }, { 0xe01, 0xe3a }, { 0x1e00, 0x1eff },
+		{ 0x2010, 0x2027 }, { 0x2030, 0x205e }, { 0x20a0, 0x20b9 }, { 0x2100, 0x2189 }, { 0x2190, 0x23f3 }, { 0x2500, 0x26ff }, { 0x2701, 0x27bf },
+		{ 0x3001, 0x303e }, { 0x3041, 0x3096 }, { 0x309b, 0x30ff }, { 0x4e00, 0x9fd5 }, { 0xac00, 0xd7a3 }, { 0xff01, 0xff5e }, { 0x1f300, 0x1f64f },
+		{ 0x1f680, 0x1f6c5 }, { 0x1f910, 0x1f91e },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
+		if (cp >= ranges[i][0] && cp <= ranges[i][1])
+			return true;
+	return false;
+}
+
+static enum err repr_cp(struct buf *b, struct str cp_text, uint32_t cp, char quote)
+{
+	if (cp == (uint32_t)quote || cp == '\\')
+		return buf_printf(b, "\\%c", (char)cp);
+	if (cp == '\n' || cp == '\r' || cp == '\t')
+		return buf_printf(b, "\\%c", cp == '\n' ? 'n' : cp == '\r' ? 'r' : 't');
+	if (cp < ' ' || cp == 127)
+		return buf_printf(b, "\\x%02x", cp);
+	return cp < 127 || surely_printable(cp) ? buf_add(b, cp_text) : ERR_UNSUPPORTED;
+}
+
 static enum err repr_str(struct buf *b, struct str s)
 {
 	char quote = str_find(s, STR("'")) != SIZE_MAX && str_find(s, STR("\"")) == SIZE_MAX ? '"' : '\'';
+	uint32_t cp;
 	TRY(buf_add_byte(b, quote));
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if (c == (unsigned char)quote || c == '\\')
-			TRY(buf_printf(b, "\\%c", c));
-		else if (c == '\n' || c == '\r' || c == '\t')
-			TRY(buf_printf(b, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't'));
-		else if (c < ' ' || c == 127)
-			TRY(buf_printf(b, "\\x%02x", c));
-		else
-			TRY(buf_add_byte(b, (char)c));
-	}
+	for (size_t n; (n = utf8_next(s, &cp)); s = str_skip(s, n))
+		TRY(repr_cp(b, str_sub(s, 0, n), cp, quote));
 	return buf_add_byte(b, quote);
 }
 
