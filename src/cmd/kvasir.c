@@ -7,6 +7,7 @@
 #include "base/must.h"
 #include "conf/args.h"
 #include "conf/store.h"
+#include "ctl/ctl.h"
 #include "feed/feed.h"
 #include "gate/gate.h"
 #include "io/thread.h"
@@ -320,6 +321,9 @@ static const struct {
 	int (*fn)(int argc, char **argv);
 } verbs[] = {
 	{ "serve", "relay requests to the worker that will answer first", serve },
+	{ "check", "read a configuration and report every fault of it", ctl_check },
+	{ "explain", "why a request went where it went, or would go", ctl_explain },
+	{ "get", "workers, pools or the index of a running gateway", ctl_get },
 };
 
 static int help(FILE *to, int rc)

@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "feed/feed_priv.h"
 
-enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 30000000, LOST_GRACE_US = 5000000, UNREACHED_US = 10000000,
+enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 30000000, LOST_GRACE_US = 5000000, UNREACHED_US = 5000000,
        MEND_US = 30000000, MEND_MAX_US = 960000000 };
 enum { DECODE_BYTES_PER_PAYLOAD_BYTE = 64, DECODE_MIN_BYTES = 1 << 20 };
 
@@ -42,7 +42,8 @@ struct feed_rank {
 	bool working, closed;
 	enum kv_act act;
 	enum err decode_error;
-	double batch_ts_s;
+	double work_ts_s;                    /* the worker's clock when it made the batch */
+	int64_t lag_us;                      /* of the last live batch */
 	/* connection and replay */
 	bool connected, ever_connected, connected_again, said_unreached;
 	bool replaying, replay_wanted, replay_whole;   /* under way; still to be asked; the last one ended with its end marker */
@@ -87,9 +88,8 @@ static void tell_progress(struct feed_rank *r)
 	struct kv_rank_stats s = kv_rank_stats(r->kv);
 	if (!s.seen_any || s.next_seq == r->told_seq)
 		return;
-	int64_t lag_us = io_unix_us() - (int64_t)(s.last_ts_s * 1e6);
 	r->told_seq = s.next_seq;
-	brain_kv_progress(r->w->feed->brain, r->w->id, r->rank, s.next_seq - 1, MAX(lag_us, 0));
+	brain_kv_progress(r->w->feed->brain, r->w->id, r->rank, s.next_seq - 1, r->lag_us);
 }
 
 static void say_changes(struct feed_rank *r)
@@ -270,6 +270,7 @@ static void work(void *arg)
 	r->act = KV_ACT_NONE;
 	r->decode_error = r->engine->events(str_from(r->work.payload, r->work.n), &a, &b);
 	/* An unreadable batch is a step whose changes are lost: it counts as a gap, not as nothing. */
+	r->work_ts_s = r->decode_error == ERR_OK ? b.ts_s : 0;
 	if (r->decode_error == ERR_OK)
 		r->act = kv_rank_batch(r->kv, r->work.seq, &b, r->work.from_replay);
 	arena_done(&a);
@@ -283,6 +284,8 @@ static void after_work(struct feed_rank *r)
 		r->undecoded++;
 		feed_count1(r->w->feed, FEED_M_UNDECODED, err_label(r->decode_error));
 		LOG_WARN_EVERY(10, "events_undecoded", "worker=%s rank=%u seq=%llu bytes=%zu why=\"%s\"", url_of(r), r->rank, (unsigned long long)r->work.seq, r->work.n, err_text(r->decode_error));
+	} else if (!r->work.from_replay) {
+		r->lag_us = MAX(io_unix_us() - (int64_t)(MIN(MAX(r->work_ts_s, 0.0), 1e11) * 1e6), 0);
 	}
 	say_changes(r);
 	take_act(r, r->act);

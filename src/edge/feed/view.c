@@ -72,7 +72,7 @@ static void make_worker(struct feed_view *v, const struct feed_worker *w, const 
 		.usable = (b->health == BRAIN_HEALTHY || b->health == BRAIN_DEGRADED) && !b->draining, .names = copy_strs(a, b->names, b->n_names), .n_names = b->n_names,
 		.adapters = copy_strs(a, b->adapters, b->n_adapters), .n_adapters = b->n_adapters, .max_model_len = b->max_model_len, .pool = arena_str(a, w->pool),
 	};
-	v->any_usable |= out->usable;
+	v->any_usable |= out->usable && out->n_names > 0;     /* one that tells us no model cannot serve a request */
 }
 
 static int by_id(const void *a, const void *b)

@@ -64,7 +64,7 @@ static void put_worker_reasons(const struct ops *o, struct json_writer *w)
 
 bool ops_put_ready(const struct ops *o, struct json_writer *w)
 {
-	bool usable = brain_any_usable(feed_brain(o->feed)), ready = usable && !o->draining;
+	bool usable = feed_view_now(o->feed)->any_usable, ready = usable && !o->draining;
 	json_put_open(w, '{');
 	ops_bool(w, "ready", ready);
 	json_put_key(w, STR("reasons"));
