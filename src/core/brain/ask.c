@@ -32,6 +32,7 @@ static void add_candidates(struct brain *b, struct fleet_worker *w, struct mono 
 		struct sched_candidate c = { .worker = w, .profile = p, .rank = r, .kv_id = w->ranks[r].kv_id, .weight = weight };
 		c.load = fleet_load_of(w, r);
 		c.contexts = (c.load.requests + fleet_foreign(&w->ranks[r], now)) / weight;
+		c.kv_usage = fleet_kv_usage(&w->ranks[r], now);
 		c.pressed = fleet_pressed(&w->ranks[r], now);
 		VEC_PUSH(&b->candidates, c);
 		VEC_PUSH(&b->ids, c.kv_id);

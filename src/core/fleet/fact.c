@@ -87,7 +87,6 @@ double fleet_foreign(const struct fleet_rank *r, struct mono now)
 	return weight * r->foreign_requests;
 }
 
-bool fleet_pressed(const struct fleet_rank *r, struct mono now)
-{
-	return r->kv_usage >= PRESSED_KV_USAGE && mono_diff_us(now, r->gauges_at) < STALE_US / 2;
-}
+double fleet_kv_usage(const struct fleet_rank *r, struct mono now) { return mono_diff_us(now, r->gauges_at) < STALE_US / 2 ? r->kv_usage : 0; }
+
+bool fleet_pressed(const struct fleet_rank *r, struct mono now) { return r->waiting && fleet_kv_usage(r, now) >= PRESSED_KV_USAGE; }

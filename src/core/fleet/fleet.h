@@ -150,7 +150,8 @@ size_t fleet_rank_sizes(const struct fleet_worker *w, uint32_t rank, uint32_t re
 uint64_t fleet_rank_capacity(const struct fleet_worker *w);    /* blocks of one rank; 0 = not known */
 /* What the gauges saw beyond our own requests, fading with the age of the gauges (0 after 10 s). */
 double fleet_foreign(const struct fleet_rank *r, struct mono now);
-/* Fresh gauges say the rank's cache is nearly full. */
+/* Of fresh gauges (5 s), else 0; pressed: nearly full, and requests wait for room. */
+double fleet_kv_usage(const struct fleet_rank *r, struct mono now);
 bool fleet_pressed(const struct fleet_rank *r, struct mono now);
 
 #endif

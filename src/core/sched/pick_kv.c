@@ -11,6 +11,7 @@
 #define HIT_OF_BEST 0.9        /* of the best holder's */
 #define BOUND_FACTOR 1.25
 #define BOUND_SLACK 4.0
+#define ROOM_USAGE 0.7         /* mean cache usage below which a full worker is an exception */
 #define GATE_MAX_US 18e6
 #define GATE_SAVED 2.0         /* times the prefill that the overlap saves */
 
@@ -21,6 +22,15 @@ static bool holds(const void *arg, const struct sched_candidate *c)
 {
 	const struct holders *h = arg;
 	return !c->apart && c->hit_tok && c->hit_tok >= h->least_hit_tok;
+}
+
+/* A full cache moves sessions away only while the fleet has room: when all are near full, moving makes misses and nothing else. */
+static bool fleet_has_room(const struct sched_candidate *c, size_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += c[i].kv_usage;
+	return sum <= ROOM_USAGE * (double)n;
 }
 
 static bool set_apart(struct sched_candidate *c, size_t n, double limit, bool pressed_too)
@@ -39,7 +49,7 @@ static void bound_load(struct sched_candidate *c, size_t n)
 	for (size_t i = 0; i < n; i++)
 		sum += c[i].contexts;
 	double limit = BOUND_FACTOR * sum / (double)n + BOUND_SLACK;
-	if (!set_apart(c, n, limit, true) && !set_apart(c, n, limit, false))
+	if (!set_apart(c, n, limit, fleet_has_room(c, n)) && !set_apart(c, n, limit, false))
 		for (size_t i = 0; i < n; i++)
 			c[i].apart = false;
 }
