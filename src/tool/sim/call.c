@@ -47,6 +47,7 @@ void sim_call_free(struct sim_call *c)
 		VEC_FREE(&c->choices[i].tok);
 	}
 	free(c->choices);
+	sim_chunk_close(&c->answer);
 	sim_spec_done(&c->spec);
 	json_free(c->doc);
 	free(c);
@@ -158,13 +159,22 @@ static struct sim_rank *pick_rank(struct sim_exch *x, struct sim_fail *f)
 	return NULL;
 }
 
+/* Fit to stand between quotes as it is. */
+static bool is_plain_id(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] > '~' || s.p[i] == '"' || s.p[i] == '\\')
+			return false;
+	return s.n > 0 && s.n < 128;
+}
+
 static void set_answer(struct sim_call *c)
 {
 	static const char *const prefix[] = { "chatcmpl-", "cmpl-", "resp_", "chatcmpl-", "generate-tokens-" };
 	struct sim_exch *x = c->x;
 	struct str given = http_find(x->r->headers, STR("x-request-id"));
 	const struct sim_options *o = x->w->fleet->o;
-	if (given.n && given.n < 128)
+	if (is_plain_id(given))
 		snprintf(c->id, sizeof(c->id), "%s%.*s", prefix[c->spec.api], STR_ARG(given));
 	else
 		snprintf(c->id, sizeof(c->id), "%s%016llx", prefix[c->spec.api], (unsigned long long)sim_worker_random(x->w));
@@ -239,6 +249,7 @@ void sim_call_start(struct sim_exch *x, enum sim_api api, struct json_doc *doc)
 		return;
 	}
 	set_answer(c);
+	must(sim_chunk_open(&c->answer) == ERR_OK);   /* names are bounded */
 	x->w->counts.inference++;
 	if (spec.stream)
 		sim_exch_stream(x);

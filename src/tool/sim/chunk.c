@@ -45,12 +45,18 @@ static enum err put_messages_usage(struct buf *out, const struct sim_usage *u)
 
 /* ---- chat and completions, piece by piece ---------------------------------------------------------------------- */
 
-static enum err open_event(struct buf *out, const struct sim_answer *a, const char *object)
+enum err sim_chunk_open(struct sim_answer *a)
 {
-	TRY(buf_printf(out, "data: {\"id\":\"%.*s\",\"object\":\"%s\",\"created\":%lld,\"model\":", STR_ARG(a->id), object, (long long)a->created_s));
-	TRY(json_quote(out, a->model));
-	return buf_add(out, STR(",\"choices\":["));
+	buf_init(&a->head, 8 << 10);
+	TRY(buf_printf(&a->head, "data: {\"id\":\"%.*s\",\"object\":\"%s\",\"created\":%lld,\"model\":", STR_ARG(a->id),
+	               a->api == SIM_CHAT ? "chat.completion.chunk" : "text_completion", (long long)a->created_s));
+	TRY(json_quote(&a->head, a->model));
+	return buf_add(&a->head, STR(",\"choices\":["));
 }
+
+void sim_chunk_close(struct sim_answer *a) { buf_done(&a->head); }
+
+static enum err open_event(struct buf *out, const struct sim_answer *a) { return buf_add(out, buf_str(&a->head)); }
 
 /* Behind the choices: running usage, the fingerprint where no usage chunk will carry it, the end of the event. */
 static enum err close_event(struct buf *out, const struct sim_answer *a, const struct sim_piece *p)
@@ -73,7 +79,7 @@ static enum err put_finish(struct buf *out, const char *finish)
 static enum err chat_role(struct buf *out, const struct sim_answer *a, const struct sim_piece *p)
 {
 	const struct sim_prompt *prompt = &a->call->prompts.p[0];
-	TRY(open_event(out, a, "chat.completion.chunk"));
+	TRY(open_event(out, a));
 	TRY(buf_printf(out, "{\"index\":%u,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}],\"prompt_token_ids\":", p->choice));
 	TRY(put_ids(out, prompt->tok.p, prompt->tok.n, a->return_ids));
 	return buf_add(out, STR(",\"prompt_text\":null}\n\n"));
@@ -83,7 +89,7 @@ static enum err chat_piece(struct buf *out, const struct sim_answer *a, const st
 {
 	if (p->nth == 0)
 		TRY(chat_role(out, a, p));
-	TRY(open_event(out, a, "chat.completion.chunk"));
+	TRY(open_event(out, a));
 	TRY(buf_printf(out, "{\"index\":%u,\"delta\":{\"content\":", p->choice));
 	TRY(json_quote(out, p->text));
 	TRY(buf_add(out, STR("},\"logprobs\":null,")));
@@ -96,7 +102,7 @@ static enum err chat_piece(struct buf *out, const struct sim_answer *a, const st
 
 static enum err completion_piece(struct buf *out, const struct sim_answer *a, const struct sim_piece *p)
 {
-	TRY(open_event(out, a, "text_completion"));
+	TRY(open_event(out, a));
 	TRY(buf_printf(out, "{\"index\":%u,\"text\":", p->choice));
 	TRY(json_quote(out, p->text));
 	TRY(buf_add(out, STR(",\"logprobs\":null,")));
@@ -261,7 +267,7 @@ enum err sim_chunk_end(struct buf *out, const struct sim_answer *a, const struct
 	if (a->api == SIM_RESPONSES)
 		return responses_end(out, a, u, all, finish);
 	if (a->include_usage && a->api != SIM_GENERATE) {
-		TRY(open_event(out, a, a->api == SIM_CHAT ? "chat.completion.chunk" : "text_completion"));
+		TRY(open_event(out, a));
 		TRY(buf_add(out, STR("],")));
 		TRY(put_usage(out, a, u, true));
 		TRY(buf_printf(out, ",\"system_fingerprint\":\"%s\"}\n\n", a->fingerprint));

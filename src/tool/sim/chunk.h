@@ -18,6 +18,7 @@ struct sim_answer {
 	const char *fingerprint;
 	bool include_usage, continuous_usage, return_ids;
 	const struct sim_spec_call *call;
+	struct buf head;               /* how each chunk begins; made by sim_chunk_open */
 };
 
 struct sim_piece {
@@ -31,6 +32,9 @@ struct sim_piece {
 
 struct sim_choice_text { struct str text; const uint32_t *tok; size_t n_tok; const char *finish; };
 
+/* Before the first piece; sim_chunk_close frees. */
+must_use enum err sim_chunk_open(struct sim_answer *a);
+void sim_chunk_close(struct sim_answer *a);
 must_use enum err sim_chunk_piece(struct buf *out, const struct sim_answer *a, const struct sim_piece *p);
 /* Usage, if asked for, and the end of the stream. all: the joined text of choice 0 (responses repeat it). */
 must_use enum err sim_chunk_end(struct buf *out, const struct sim_answer *a, const struct sim_usage *u, struct str all, const char *finish);

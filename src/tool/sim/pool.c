@@ -3,12 +3,13 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-/* Copies of one content form a ring-free chain in order of age: `first` of the map, then `next_copy`. */
+/* Copies of one content form a chain in order of age: `first` of the map, then next_copy; the first knows the last, as
+ * there may be thousands (one request sent again and again stores its answer each time). */
 struct block {
 	uint64_t hash;
 	uint32_t refs;
 	uint32_t prev, next;            /* free queue; block 0 is its head */
-	uint32_t prev_copy, next_copy;
+	uint32_t prev_copy, next_copy, last_copy;
 	uint32_t group;
 	bool holds;
 };
@@ -68,15 +69,21 @@ void sim_pool_free(struct sim_pool *p)
 static void forget(struct sim_pool *p, uint32_t b)
 {
 	struct block *v = p->blocks, *x = &v[b];
-	if (x->prev_copy)
+	uint64_t key = key_of(x->group, x->hash), first = b;
+	if (x->prev_copy) {
 		v[x->prev_copy].next_copy = x->next_copy;
-	else if (x->next_copy)
-		map_put(&p->first, key_of(x->group, x->hash), x->next_copy);
-	else
-		map_del(&p->first, key_of(x->group, x->hash));
+		must(map_get(&p->first, key, &first));
+	} else if (x->next_copy) {
+		v[x->next_copy].last_copy = x->last_copy;
+		map_put(&p->first, key, x->next_copy);
+	} else {
+		map_del(&p->first, key);
+	}
 	if (x->next_copy)
 		v[x->next_copy].prev_copy = x->prev_copy;
-	x->prev_copy = x->next_copy = 0;
+	else if (x->prev_copy)
+		v[first].last_copy = x->prev_copy;
+	x->prev_copy = x->next_copy = x->last_copy = 0;
 	x->holds = false;
 	p->held_n--;
 }
@@ -120,15 +127,15 @@ void sim_pool_hold(struct sim_pool *p, uint32_t b, uint32_t group, uint64_t hash
 	v[b].group = group;
 	v[b].hash = hash;
 	p->held_n++;
-	uint64_t last;
-	if (!map_get(&p->first, key_of(group, hash), &last)) {
+	uint64_t first;
+	v[b].last_copy = b;
+	if (!map_get(&p->first, key_of(group, hash), &first)) {
 		map_put(&p->first, key_of(group, hash), b);
 		return;
 	}
-	while (v[last].next_copy)
-		last = v[last].next_copy;
-	v[last].next_copy = b;
-	v[b].prev_copy = (uint32_t)last;
+	v[b].prev_copy = v[first].last_copy;
+	v[v[first].last_copy].next_copy = b;
+	v[first].last_copy = b;
 }
 
 uint32_t sim_pool_find(const struct sim_pool *p, uint32_t group, uint64_t hash)
@@ -147,7 +154,7 @@ bool sim_pool_reset(struct sim_pool *p)
 	if (p->free_n != p->n - 1)
 		return false;
 	for (uint32_t b = 1; b < p->n; b++)
-		p->blocks[b].holds = false, p->blocks[b].prev_copy = p->blocks[b].next_copy = 0;
+		p->blocks[b].holds = false, p->blocks[b].prev_copy = p->blocks[b].next_copy = p->blocks[b].last_copy = 0;
 	map_done(&p->first);
 	map_init(&p->first);
 	p->held_n = 0;

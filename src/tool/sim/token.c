@@ -24,8 +24,11 @@ static uint32_t learn(struct sim_vocab *v, struct str s)
 	memcpy(&word, s.p, s.n);
 	uint64_t h = hash_mix(((uint64_t)s.n << 32 | word) + 0x51);
 	uint32_t id = SIM_TOK_FIRST + (uint32_t)(h % (SIM_VOCAB - SIM_TOK_FIRST));
-	v->piece[id].n = (uint8_t)s.n;
-	memcpy(v->piece[id].s, s.p, s.n);
+	struct piece *p = &v->piece[id];
+	if (p->n != s.n || memcmp(p->s, &word, 4) != 0) {
+		p->n = (uint8_t)s.n;
+		memcpy(p->s, &word, 4);
+	}
 	return id;
 }
 

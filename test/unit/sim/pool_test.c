@@ -59,6 +59,37 @@ static void each_copy_is_removed_on_its_own(void **state)
 	assert_int_equal(batch.ev.n, 2);
 }
 
+/* Copies come and go in any order; the oldest that is left is the one found. */
+static void copies_keep_their_order(void **state)
+{
+	(void)state;
+	struct sim_pool *p = sim_pool_new(101, &batch);
+	uint32_t b[100];
+	for (int i = 0; i < 100; i++) {
+		b[i] = sim_pool_take(p);
+		sim_pool_hold(p, b[i], 0, i % 2);
+	}
+	for (int i = 99; i >= 0; i -= 3)
+		sim_pool_drop(p, b[i]);               /* freed: 99, 96, ... 0 */
+	for (int i = 99; i > 50; i -= 3)
+		assert_int_equal(sim_pool_take(p), b[i]);
+	assert_int_equal(sim_pool_find(p, 0, 0), b[0]);
+	assert_int_equal(sim_pool_find(p, 0, 1), b[1]);
+	while (sim_pool_take(p))
+		;
+	assert_int_equal(sim_pool_find(p, 0, 0), b[2]);
+	assert_int_equal(sim_pool_held(p), 66);
+	for (int i = 0; i < 100; i++)
+		if (i % 3)
+			sim_pool_drop(p, b[i]);
+	while (sim_pool_take(p))
+		;
+	assert_int_equal(sim_pool_find(p, 0, 0), SIM_NO_BLOCK);
+	assert_int_equal(sim_pool_held(p), 0);
+	assert_int_equal(batch.ev.n, 100);
+	sim_pool_free(p);
+}
+
 static void blocks_without_content_are_reused_first(void **state)
 {
 	(void)state;
@@ -90,6 +121,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(freed_blocks_stay_findable_until_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_copy_is_removed_on_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(copies_keep_their_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocks_without_content_are_reused_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(reset_waits_for_the_last_user, setup, teardown),
 	};
