@@ -22,7 +22,7 @@
 static enum err read_all(int fd, size_t max_bytes, struct buf *b)
 {
 	for (;;) {
-		char piece[16384];
+		char piece[8192];
 		ssize_t n = read(fd, piece, sizeof(piece));
 		if (n < 0 && errno == EINTR)
 			continue;
