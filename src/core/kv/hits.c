@@ -1,14 +1,13 @@
 /* hits.c: one walk over a prompt's keys gives every candidate's hit.
  *
  * Full attention: a bit per candidate is alive until its first missing block; the walk stops when none is left. Keys are
- * taken in small lots so that memory is asked for two lots ahead: first the slot, then, when many hold the key, its row of
- * bits. A candidate about to drop out is kept alive by a prompt in flight that will hold the block.
+ * taken in small lots so that memory is asked for well ahead: first the slot, then, when many hold the key, its row of bits. A candidate about to drop out is kept alive by a prompt in flight that will hold the block.
  * Other groups only shorten what full attention found, candidate by candidate (the rule: vllm-observed.md I.3). */
 #include <string.h>
 
 #include "kv/index_priv.h"
 
-enum { LOT = 16 };
+enum { LOT = 16, RING = 4 };
 
 struct walk {
 	const struct kv_index *x;
@@ -20,25 +19,59 @@ struct walk {
 	uint32_t *run;                 /* by seat: whole leading blocks */
 };
 
-static inline uint64_t item_key(const struct walk *w, uint32_t item)
+/* What a lot of items needs on its way: asked of memory, then read, then used. */
+struct lot { const struct kv_entry *home[LOT]; uint64_t key[LOT], value[LOT]; };
+
+#define inlined static inline __attribute__((always_inline))
+
+/* The key of an item: group by group within a block. */
+static uint64_t key_at(const struct walk *w, uint32_t item)
 {
 	uint32_t n = w->spec->n_groups;
-	return n == 1 ? kv_spec_key(w->spec, w->keys, item, 0) : kv_spec_key(w->spec, w->keys, item / n, item % n);
+	return kv_spec_key(w->spec, w->keys, item / n, item % n);
 }
 
-static void fetch_slots(const struct walk *w, uint32_t from)
+/* Loops keep what they read again and again in locals: the compiler must assume that a store changes it. */
+inlined void ask_slots(const struct walk *w, uint32_t from, bool plain, struct lot *l)
 {
-	for (uint32_t i = from; i < MIN(from + LOT, w->n_items); i++)
-		kv_prefetch(&w->x->held, item_key(w, i));
+	uint32_t n = from < w->n_items ? MIN((uint32_t)LOT, w->n_items - from) : 0;
+	const struct kv_shard *shards = w->x->held.shards;
+	const uint64_t *keys = w->keys + from;
+	uint64_t salt = w->spec->salts[0];
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t key = plain ? keys[i] + salt : key_at(w, from + i);
+		const struct kv_shard *s = shards + (key >> 54);
+		const struct kv_entry *home = s->slots + kv_home(s, key);
+		__builtin_prefetch(home);
+		l->key[i] = key;
+		l->home[i] = home;
+	}
 }
 
-static void fetch_rows(const struct walk *w, uint32_t from, uint64_t *ret_values)
+/* An empty slot has no key and no value, so a match needs no second look. */
+inlined uint64_t read_slot(const struct kv_holders *h, const struct kv_entry *e, uint64_t key)
 {
-	for (uint32_t i = from; i < MIN(from + LOT, w->n_items); i++) {
-		uint64_t v = kv_value(&w->x->held, item_key(w, i));
-		ret_values[i - from] = v;
+	if (__builtin_expect(e == NULL, 0))
+		return 0;
+	if (e[0].key == key)
+		return e[0].value;
+	if (e[1].key == key)
+		return e[1].value;
+	if (e[2].key == key)
+		return e[2].value;
+	return e[3].key == key ? e[3].value : kv_value(h, key);
+}
+
+inlined void ask_rows(const struct walk *w, uint32_t from, uint32_t words, struct lot *l)
+{
+	uint32_t n = from < w->n_items ? MIN((uint32_t)LOT, w->n_items - from) : 0;
+	const struct kv_holders *h = &w->x->held;
+	const uint64_t *rows = h->rows;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t v = read_slot(h, l->home[i], l->key[i]);
+		l->value[i] = v;
 		if (kv_is_row(v))
-			__builtin_prefetch(kv_row(&w->x->held, v));
+			__builtin_prefetch(rows + (v >> 32) * words);
 	}
 }
 
@@ -54,7 +87,7 @@ static uint64_t drop_word(const struct walk *w, uint32_t word, uint64_t lacking,
 	for (; lacking; lacking &= lacking - 1) {
 		uint32_t bit = (uint32_t)__builtin_ctzll(lacking), seat = word * 64 + bit;
 		kv_rank_id id = w->x->seat_rank[seat];
-		if (w->x->ranks[id].n_flights && kv_holders_has(&w->x->flights.held, item_key(w, item), id))
+		if (w->x->ranks[id].n_flights && kv_holders_has(&w->x->flights.held, key_at(w, item), id))
 			continue;
 		w->run[seat] = item / w->spec->n_groups;
 		gone |= 1ull << bit;
@@ -63,10 +96,10 @@ static uint64_t drop_word(const struct walk *w, uint32_t word, uint64_t lacking,
 }
 
 /* The row of a value; one that lies in the slot is spread out in `bits`. */
-static inline __attribute__((always_inline)) const uint64_t *row_of(const struct walk *w, uint64_t v, uint64_t *bits, uint32_t words)
+inlined const uint64_t *row_of(const uint64_t *rows, uint64_t v, uint64_t *bits, uint32_t words)
 {
 	if (kv_is_row(v))
-		return kv_row(&w->x->held, v);
+		return rows + (v >> 32) * words;
 	for (uint32_t i = 0; i < words; i++)
 		bits[i] = 0;
 	uint64_t ids = v >> 4;
@@ -75,33 +108,53 @@ static inline __attribute__((always_inline)) const uint64_t *row_of(const struct
 	return bits;
 }
 
-/* Is anybody left behind this item? `words` is a constant where this is inlined for the common width. */
-static inline __attribute__((always_inline)) bool step(const struct walk *w, uint32_t item, uint64_t v, uint32_t words)
+inlined uint64_t lacking_in(const uint64_t *alive, const uint64_t *row, uint32_t words)
 {
-	const uint64_t *row = row_of(w, v, w->x->scratch->bits, words);
+	uint64_t lacking = (alive[0] & ~row[0]) | (alive[1] & ~row[1]);
+	for (uint32_t k = 2; k < words; k++)
+		lacking |= alive[k] & ~row[k];
+	return lacking;
+}
+
+/* Some lack this item; is anybody left? */
+static bool drop_lacking(const struct walk *w, uint32_t item, const uint64_t *row)
+{
 	uint64_t left = 0;
-	for (uint32_t i = 0; i < words; i++) {
-		uint64_t lacking = w->alive[i] & ~row[i];
-		if (__builtin_expect(lacking != 0, 0))
-			w->alive[i] &= ~drop_word(w, i, lacking, item);
-		left |= w->alive[i];
+	for (uint32_t k = 0; k < w->words; k++) {
+		uint64_t lacking = w->alive[k] & ~row[k];
+		if (lacking)
+			w->alive[k] &= ~drop_word(w, k, lacking, item);
+		left |= w->alive[k];
 	}
 	return left != 0;
 }
 
-static inline __attribute__((always_inline)) void walk_words(const struct walk *w, uint32_t words)
+/* One lot; is anybody left behind it? */
+inlined bool use_lot(const struct walk *w, uint32_t from, uint32_t words, const struct lot *l)
 {
-	uint64_t lots[2][LOT];
-	fetch_slots(w, 0);
-	fetch_slots(w, LOT);
-	fetch_rows(w, 0, lots[0]);
-	for (uint32_t from = 0, turn = 0; from < w->n_items; from += LOT, turn ^= 1) {
-		fetch_slots(w, from + 2 * LOT);
-		if (from + LOT < w->n_items)
-			fetch_rows(w, from + LOT, lots[turn ^ 1]);
-		for (uint32_t i = from; i < MIN(from + LOT, w->n_items); i++)
-			if (!step(w, i, lots[turn][i - from], words))
-				return;
+	uint32_t n = MIN((uint32_t)LOT, w->n_items - from);
+	const uint64_t *rows = w->x->held.rows, *alive = w->alive;
+	uint64_t *bits = w->x->scratch->bits;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t *row = row_of(rows, l->value[i], bits, words);
+		if (__builtin_expect(lacking_in(alive, row, words) != 0, 0) && !drop_lacking(w, from + i, row))
+			return false;
+	}
+	return true;
+}
+
+/* `words` and `plain` are constants where this is inlined for the usual case: one group of the plan's own block size. */
+inlined void walk_lots(const struct walk *w, uint32_t words, bool plain)
+{
+	struct lot lots[RING];
+	for (uint32_t i = 0; i < RING - 1; i++)
+		ask_slots(w, i * LOT, plain, &lots[i]);
+	ask_rows(w, 0, words, &lots[0]);
+	for (uint32_t from = 0, turn = 0; from < w->n_items; from += LOT, turn++) {
+		ask_slots(w, from + (RING - 1) * LOT, plain, &lots[(turn + RING - 1) % RING]);
+		ask_rows(w, from + LOT, words, &lots[(turn + 1) % RING]);
+		if (!use_lot(w, from, words, &lots[turn % RING]))
+			return;
 	}
 }
 
@@ -109,10 +162,11 @@ static inline __attribute__((always_inline)) void walk_words(const struct walk *
 static void walk(const struct walk *w)
 {
 	uint32_t whole = w->n_items / w->spec->n_groups;
-	if (w->words <= 2)
-		walk_words(w, 2);
+	bool plain = w->spec->n_groups == 1 && w->spec->step == 1;
+	if (w->words == 2 && plain)
+		walk_lots(w, 2, true);
 	else
-		walk_words(w, w->words);
+		walk_lots(w, w->words, false);
 	for (uint32_t i = 0; i < w->words; i++)
 		for (uint64_t b = w->alive[i]; b; b &= b - 1)
 			w->run[i * 64 + (uint32_t)__builtin_ctzll(b)] = whole;
