@@ -1,0 +1,349 @@
+/* encode.c: a text's way to ids, in the reference's order: added tokens out of the raw text; each piece between them
+ * normalised by itself; late added tokens out of that; splitters in turn on each rest; words through the cache to bpe.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "tok/tok_priv.h"
+
+struct run {
+	const struct tok *t;
+	struct tok_scratch *s;
+	struct tok_ids *ids;
+	struct tok_cuts *cuts;
+	size_t first_id;             /* ids->n when the call began */
+	bool mid_text;               /* it continues the text before a plain cut */
+};
+
+/* ---- scratch */
+
+enum { KEEP_BYTES = 4 << 20 };                        /* working memory that survives a long text */
+enum { WORD_BYTES = 15, WORD_IDS = 6, ID_BITS = 20 };   /* what a cache entry holds */
+
+struct tok_scratch *tok_scratch_new(const struct tok *t, size_t cache_bytes)
+{
+	struct tok_scratch *s = must_calloc(1, sizeof(*s));
+	s->t = t;
+	buf_init(&s->normal, (size_t)TOK_MAX_TEXT_BYTES * 24);
+	buf_init(&s->spaced, (size_t)TOK_MAX_TEXT_BYTES * 24);
+	size_t sets = 1;
+	while (sets * 2 * 2 * sizeof(*s->cache) <= cache_bytes)
+		sets *= 2;
+	if (cache_bytes >= 2 * sizeof(*s->cache)) {
+		s->cache = must_calloc(sets * 2, sizeof(*s->cache));
+		s->cache_mask = sets - 1;
+	}
+	return s;
+}
+
+static void drop_arrays(struct tok_scratch *s)
+{
+	VEC_FREE(&s->cps);
+	VEC_FREE(&s->sym);
+	VEC_FREE(&s->rank);
+	VEC_FREE(&s->next);
+	VEC_FREE(&s->prev);
+	VEC_FREE(&s->heap);
+	buf_done(&s->normal);
+	buf_done(&s->spaced);
+}
+
+void tok_scratch_free(struct tok_scratch *s)
+{
+	if (!s)
+		return;
+	drop_arrays(s);
+	free(s->cache);
+	free(s);
+}
+
+void tok_ids_done(struct tok_ids *ids) { VEC_FREE(ids); }
+void tok_cuts_done(struct tok_cuts *c) { VEC_FREE(c); }
+
+/* ---- words */
+
+/* Up to 15 bytes and their number, as a key of 16. */
+static inline void word_key(const uint8_t *p, size_t n, uint64_t key[2])
+{
+	uint64_t a = 0, b = 0;
+	if (n >= 8) {
+		memcpy(&a, p, 8);
+		memcpy(&b, p + n - 8, 8);
+		b = n == 8 ? 0 : b >> (8 * (16 - n));
+	} else if (n >= 4) {
+		uint32_t low, high;
+		memcpy(&low, p, 4);
+		memcpy(&high, p + n - 4, 4);
+		a = low | (uint64_t)high << (8 * (n - 4));
+	} else {
+		a = p[0] | (uint64_t)p[n / 2] << (8 * (n / 2)) | (uint64_t)p[n - 1] << (8 * (n - 1));
+	}
+	key[0] = a;
+	key[1] = b | (uint64_t)n << 56;
+}
+
+static inline struct tok_cache_entry *cache_set(struct tok_scratch *s, const uint64_t key[2])
+{
+	uint64_t h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+	return s->cache + 2 * ((h ^ h >> 32) & s->cache_mask);
+}
+
+static inline void push_id(struct tok_ids *ids, uint32_t id) { VEC_PUSH(ids, id); }
+
+static inline void push_cached(const struct tok_cache_entry *e, struct tok_ids *ids)
+{
+	const uint64_t mask = (1u << ID_BITS) - 1;
+	size_t n = e->ids[0] >> 60;
+	if (ids->n + WORD_IDS > ids->cap) {
+		ids->cap = MAX(ids->cap * 2, ids->n + 64);
+		ids->p = must_realloc(ids->p, ids->cap * sizeof(*ids->p));
+	}
+	uint32_t *out = ids->p + ids->n;
+	out[0] = (uint32_t)(e->ids[0] & mask);
+	out[1] = (uint32_t)(e->ids[0] >> ID_BITS & mask);
+	if (n > 2) {
+		out[2] = (uint32_t)(e->ids[0] >> 2 * ID_BITS & mask);
+		out[3] = (uint32_t)(e->ids[1] & mask);
+		out[4] = (uint32_t)(e->ids[1] >> ID_BITS & mask);
+		out[5] = (uint32_t)(e->ids[1] >> 2 * ID_BITS & mask);
+	}
+	ids->n += n;
+}
+
+static void cache_put(struct tok_cache_entry *set, const uint64_t key[2], const uint32_t *ids, size_t n)
+{
+	struct tok_cache_entry e = { .key = { key[0], key[1] } };
+	for (size_t i = 0; i < n; i++)
+		e.ids[i / 3] |= (uint64_t)ids[i] << (i % 3 * ID_BITS);
+	e.ids[0] |= (uint64_t)n << 60;
+	set[1] = set[0];
+	set[0] = e;
+}
+
+static void __attribute__((noinline)) new_word(struct run *r, const uint8_t *p, size_t n, const uint64_t *key)
+{
+	size_t before = r->ids->n;
+	tok_word(r->t, r->s, (struct str){ (const char *)p, n }, r->ids);
+	size_t made = r->ids->n - before;
+	if (key && made <= WORD_IDS)
+		cache_put(cache_set(r->s, key), key, r->ids->p + before, made);
+}
+
+static inline void word(struct run *r, const uint8_t *p, const uint8_t *end)
+{
+	size_t n = (size_t)(end - p);
+	if (n > WORD_BYTES || !r->s->cache) {
+		new_word(r, p, n, NULL);
+		return;
+	}
+	uint64_t key[2];
+	word_key(p, n, key);
+	const struct tok_cache_entry *e = cache_set(r->s, key);
+	if (e[0].key[0] == key[0] && e[0].key[1] == key[1])
+		push_cached(e, r->ids);
+	else if (e[1].key[0] == key[0] && e[1].key[1] == key[1])
+		push_cached(e + 1, r->ids);
+	else
+		new_word(r, p, n, key);
+}
+
+/* ---- splitting */
+
+/* Stages nest: each piece of one is cut by the next. At most TOK_MAX_STAGES deep. */
+static void split(struct run *r, size_t stage, const uint8_t *p, const uint8_t *end)
+{
+	const struct tok *t = r->t;
+	tok_next_fn next = t->stages[stage]->next;
+	bool last = stage + 1 == t->n_stages;
+	while (p < end) {
+		const uint8_t *q = next(&t->classes, p, end);
+		if (last)
+			word(r, p, q);
+		else
+			split(r, stage + 1, p, q);
+		p = q;
+	}
+}
+
+/* No piece of the vocabulary spans the place p of a spaced text (p stands at a space, behind another character). */
+static bool crossing_at(const struct tok *t, const uint8_t *text, const uint8_t *p, const uint8_t *end)
+{
+	for (size_t i = 0; i < t->n_crossings; i++) {
+		struct str a = t->crossings[i].before, b = t->crossings[i].after;
+		if ((size_t)(p - text) >= a.n && (size_t)(end - p) >= b.n && memcmp(p - a.n, a.p, a.n) == 0 && memcmp(p, b.p, b.n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A spaced text (U+2581 and the space are both the byte 0x20) in words that begin with their spaces. */
+static void split_spaces(struct run *r, const uint8_t *text, const uint8_t *end)
+{
+	const struct tok *t = r->t;
+	const uint8_t *p = text;
+	while (p < end) {
+		const uint8_t *q = p + 1;
+		if (t->split_spaces) {
+			while (q < end && *q != ' ')
+				q++;
+		} else if (!t->cut_words) {
+			q = end;
+		} else {
+			while (q < end && (*q != ' ' || q[-1] == ' ' || crossing_at(t, text, q, end)))
+				q++;
+		}
+		word(r, p, q);
+		p = q;
+	}
+}
+
+/* ---- pieces */
+
+/* Writes text with U+2581 and the space as 0x20, maybe one more before it. */
+static enum err put_spaced(struct str text, bool prepend_any, bool prepend_missing, struct buf *b)
+{
+	static const char MARK[] = "\xe2\x96\x81";
+	bool spaced = str_starts(text, STR(" ")) || str_starts(text, STR("\xe2\x96\x81"));
+	if (text.n && (prepend_any || (prepend_missing && !spaced)))
+		TRY(buf_add_byte(b, ' '));
+	while (text.n) {
+		const char *q = memmem(text.p, text.n, MARK, 3);
+		size_t n = q ? (size_t)(q - text.p) : text.n;
+		TRY(buf_add(b, str_sub(text, 0, n)));
+		if (q)
+			TRY(buf_add_byte(b, ' '));
+		text = str_skip(text, n + (q ? 3 : 0));
+	}
+	return ERR_OK;
+}
+
+/* A piece between all added tokens; start: it begins the prompt. */
+static enum err encode_rest(struct run *r, struct str text, bool start)
+{
+	const struct tok *t = r->t;
+	if (text.n == 0)
+		return ERR_OK;
+	if (t->kind == TOK_BYTES) {
+		split(r, 0, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
+		return ERR_OK;
+	}
+	if (t->late_spaces) {
+		bool missing = !r->mid_text && (t->prepend == TOK_PREPEND_MISSING || (t->prepend == TOK_PREPEND_FIRST && start));
+		buf_clear(&r->s->spaced);
+		TRY(put_spaced(text, false, missing, &r->s->spaced));
+		text = buf_str(&r->s->spaced);
+	}
+	split_spaces(r, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
+	return ERR_OK;
+}
+
+enum err tok_normalize(const struct tok *t, struct tok_scratch *s, bool mid_text, struct str *text)
+{
+	if (!tok_normal_quick(&t->normal, *text)) {
+		buf_clear(&s->normal);
+		TRY(tok_normal_put(&t->normal, *text, &s->cps, &s->normal));
+		*text = buf_str(&s->normal);
+	}
+	if (t->kind == TOK_SPACES && !t->late_spaces) {
+		buf_clear(&s->normal);
+		TRY(put_spaced(*text, t->prepend == TOK_PREPEND_PIECE && !mid_text, false, &s->normal));
+		*text = buf_str(&s->normal);
+	}
+	return ERR_OK;
+}
+
+/* ---- added tokens */
+
+static bool space_before(const struct tok *t, const uint8_t *p)
+{
+	size_t n;
+	enum tok_class c = tok_class_at(&t->classes, tok_back(p), &n);
+	return c == TOK_SPACE || c == TOK_NEWLINE;
+}
+
+/* What a match takes: false when it is no match after all; spaces beside it may belong to it. */
+static bool settle(const struct tok *t, struct str text, size_t done, struct tok_match *m)
+{
+	const struct tok_token *token = &t->tokens[m->token];
+	const uint8_t *p = (const uint8_t *)text.p;
+	size_t n;
+	if (token->single_word) {
+		bool word_before = m->start > 0 && tok_is_word(tok_cp(tok_back(p + m->start), &n));
+		bool word_behind = m->end < text.n && tok_is_word(tok_cp(p + m->end, &n));
+		if (word_before || word_behind)
+			return false;
+	}
+	if (token->lstrip)
+		while (m->start > 0 && space_before(t, p + m->start))
+			m->start = (size_t)(tok_back(p + m->start) - p);
+	m->start = token->lstrip ? MAX(m->start, done) : m->start;
+	for (enum tok_class c; token->rstrip && m->end < text.n; m->end += n)
+		if ((c = tok_class_at(&t->classes, p + m->end, &n)) != TOK_SPACE && c != TOK_NEWLINE)
+			break;
+	return true;
+}
+
+typedef enum err (*piece_fn)(struct run *r, struct str piece, bool start);
+
+/* Cuts the tokens of a trie out of text; the pieces between go to fn. Only raw tokens are safe cuts. */
+static enum err each_piece(struct run *r, const struct tok_trie *trie, struct str text, bool start, piece_fn fn)
+{
+	const struct tok *t = r->t;
+	size_t done = 0, from = 0;
+	struct tok_match m;
+	while (tok_trie_next(trie, text, from, &m)) {
+		from = m.end;
+		if (!settle(t, text, done, &m))
+			continue;
+		if (done < m.start)
+			TRY(fn(r, str_sub(text, done, m.start - done), start && done == 0));
+		r->mid_text = false;
+		push_id(r->ids, t->tokens[m.token].id);
+		done = m.end;
+		if (r->cuts && trie == &t->raw && t->tokens[m.token].cuttable)
+			VEC_PUSH(r->cuts, (struct tok_cut){ done, r->ids->n - r->first_id });
+	}
+	if (done < text.n)
+		TRY(fn(r, str_skip(text, done), start && done == 0));
+	return ERR_OK;
+}
+
+static enum err encode_piece(struct run *r, struct str text, bool start)
+{
+	TRY(tok_normalize(r->t, r->s, r->mid_text, &text));
+	return each_piece(r, &r->t->late, text, start, encode_rest);
+}
+
+/* ---- the call */
+
+static void push_all(struct tok_ids *ids, const uint32_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		push_id(ids, p[i]);
+}
+
+enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids)
+{
+	must(s->t == t);
+	if (job->text.n > TOK_MAX_TEXT_BYTES)
+		return ERR_LIMIT;
+	if (!utf8_valid(job->text))
+		return ERR_SYNTAX;
+	struct run r = { .t = t, .s = s, .ids = ids, .cuts = t->token_cuts ? job->cuts : NULL, .first_id = ids->n,
+		.mid_text = job->from == TOK_FROM_TEXT };
+	size_t n_cuts = job->cuts ? job->cuts->n : 0;
+	if (job->add_bos)
+		push_all(ids, t->before, t->n_before);
+	enum err e = each_piece(&r, &t->raw, job->text, job->from == TOK_FROM_START, encode_piece);
+	if (e != ERR_OK) {
+		ids->n = r.first_id;
+		if (job->cuts)
+			job->cuts->n = n_cuts;
+		return e;
+	}
+	if (job->add_eos)
+		push_all(ids, t->after, t->n_after);
+	if (s->sym.cap * sizeof(uint32_t) > KEEP_BYTES || s->normal.cap > KEEP_BYTES || s->spaced.cap > KEEP_BYTES)
+		drop_arrays(s);
+	return ERR_OK;
+}

@@ -1,0 +1,175 @@
+/* load_config.c: what the workers' loader adds from tokenizer_config.json (and, when that has no added_tokens_decoder,
+ * from special_tokens_map.json): more added tokens, the names of special ones, and BOS and EOS around a prompt. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tok/tok_priv.h"
+#include "wire/json.h"
+
+static const struct str NAMES[] = {
+	STR_INIT("bos_token"), STR_INIT("eos_token"), STR_INIT("unk_token"), STR_INIT("sep_token"),
+	STR_INIT("pad_token"), STR_INIT("cls_token"), STR_INIT("mask_token"),
+};
+
+struct reading {
+	struct tok *t;
+	struct tok_adding *adding;
+	struct tok_why why;
+};
+
+void tok_set_around(struct tok *t, const uint32_t *before, size_t n_before, const uint32_t *after, size_t n_after)
+{
+	free(t->before);
+	free(t->after);
+	t->before = must_calloc(n_before + 1, sizeof(*before));
+	t->after = must_calloc(n_after + 1, sizeof(*after));
+	for (size_t i = 0; i < n_before; i++)
+		t->before[i] = before[i];
+	for (size_t i = 0; i < n_after; i++)
+		t->after[i] = after[i];
+	t->n_before = n_before;
+	t->n_after = n_after;
+}
+
+/* ---- added_tokens_decoder: {"151643": {content, ...}}, told in the order of its ids */
+
+static enum err add_in_order(struct reading *r, const struct tok_define *d, const uint64_t *ids, size_t n)
+{
+	uint64_t top = 0;
+	enum err e = ERR_OK;
+	for (size_t i = 0; i < n; i++)
+		top = MAX(top, ids[i] + 1);
+	if (top > TOK_MAX_VOCAB)
+		return tok_say(r->why, ERR_LIMIT, "added_tokens_decoder has an id of %d or more", TOK_MAX_VOCAB);
+	uint32_t *at = must_calloc(top + 1, sizeof(*at));      /* id -> place + 1 */
+	for (size_t i = 0; i < n; i++)
+		at[ids[i]] = (uint32_t)i + 1;
+	for (size_t id = 0; id < top && e == ERR_OK; id++)
+		if (at[id])
+			e = tok_adding_add(r->adding, &d[at[id] - 1], r->why);
+	free(at);
+	return e;
+}
+
+static enum err read_decoder_list(struct reading *r, const struct json_val *list)
+{
+	size_t n = json_len(list), i = 0;
+	if (n > TOK_MAX_ADDED)
+		return tok_say(r->why, ERR_LIMIT, "too many added tokens");
+	struct tok_define *d = must_calloc(n + 1, sizeof(*d));
+	uint64_t *ids = must_calloc(n + 1, sizeof(*ids));
+	enum err e = ERR_OK;
+	for (struct json_iter it = json_each(list); e == ERR_OK && json_next(&it); i++) {
+		e = tok_define_read(it.val, &d[i], r->why);
+		if (e == ERR_OK && (!str_to_u64(it.key, &ids[i]) || ids[i] == UINT64_MAX))
+			e = tok_say(r->why, ERR_SYNTAX, "added_tokens_decoder has a key that is no id");
+	}
+	if (e == ERR_OK)
+		e = add_in_order(r, d, ids, n);
+	free(d);
+	free(ids);
+	return e;
+}
+
+/* ---- named special tokens */
+
+/* A token by name is a string or an object; the loader adds those that are not there yet, as special. */
+static enum err add_named(struct reading *r, const struct json_val *v)
+{
+	struct tok_define d = { .special = true };
+	if (!json_str(v, &d.content)) {
+		TRY(tok_define_read(v, &d, r->why));
+		d.special = true;
+	}
+	const struct tok_token *have = tok_adding_find(r->adding, d.content);
+	if (!have)
+		return tok_adding_add(r->adding, &d, r->why);
+	if (have->lstrip != d.lstrip || have->rstrip != d.rstrip || have->single_word != d.single_word)
+		return json_is(v, JSON_STRING) ? ERR_OK :
+		       tok_say(r->why, ERR_UNSUPPORTED, "tokenizer.json and tokenizer_config.json disagree on the token %.*s", STR_ARG(d.content));
+	return ERR_OK;
+}
+
+static void keep_name(struct tok *t, struct str name, const struct json_val *v)
+{
+	struct str text;
+	if (!json_str(v, &text) && !json_str(json_get(v, STR("content")), &text))
+		return;
+	t->names = must_realloc(t->names, (t->n_names + 1) * sizeof(*t->names));
+	t->names[t->n_names++] = (struct tok_name){ str_clone(name), str_clone(text) };
+}
+
+static enum err read_names(struct reading *r, const struct json_val *config, const struct json_val *map)
+{
+	static const struct str LISTS[] = { STR_INIT("additional_special_tokens"), STR_INIT("extra_special_tokens") };
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+		const struct json_val *v = json_get(map, NAMES[i]) ? json_get(map, NAMES[i]) : json_get(config, NAMES[i]);
+		if (!v || json_is(v, JSON_NULL))
+			continue;
+		TRY(add_named(r, v));
+		keep_name(r->t, NAMES[i], v);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(LISTS); i++) {
+		const struct json_val *v = json_get(map, LISTS[i]) ? json_get(map, LISTS[i]) : json_get(config, LISTS[i]);
+		for (struct json_iter it = json_each(v); json_next(&it);)
+			TRY(add_named(r, it.val));
+	}
+	return ERR_OK;
+}
+
+/* ---- the whole */
+
+static int tristate(const struct json_val *v)
+{
+	bool b;
+	return json_bool(v, &b) ? b : -1;
+}
+
+static enum err read_config(struct reading *r, const struct json_val *config, const struct json_val *map, struct tok_config *ret_c)
+{
+	const struct json_val *list = json_get(config, STR("added_tokens_decoder"));
+	if (json_true(json_get(config, STR("split_special_tokens"))))
+		return tok_say(r->why, ERR_UNSUPPORTED, "split_special_tokens is not supported");
+	TRY(read_decoder_list(r, list));
+	TRY(read_names(r, config, json_is(list, JSON_OBJECT) ? NULL : map));
+	*ret_c = (struct tok_config){ tristate(json_get(config, STR("add_bos_token"))), tristate(json_get(config, STR("add_eos_token"))) };
+	return ERR_OK;
+}
+
+static enum err parse_optional(struct str text, const char *name, struct json_doc **ret_doc, struct tok_why why)
+{
+	*ret_doc = NULL;
+	enum err e = text.n ? json_parse(text, TOK_MAX_FILE_BYTES, ret_doc) : ERR_OK;
+	return e == ERR_OK ? ERR_OK : tok_say(why, e, "%s is not JSON that we take: %s", name, err_text(e));
+}
+
+enum err tok_load_config(struct tok *t, struct tok_adding *a, const struct tok_files *f, struct tok_config *ret_c, struct tok_why why)
+{
+	struct json_doc *config, *map;
+	struct reading r = { t, a, why };
+	*ret_c = (struct tok_config){ -1, -1 };
+	TRY(parse_optional(f->config, "tokenizer_config.json", &config, why));
+	enum err e = parse_optional(f->special_map, "special_tokens_map.json", &map, why);
+	if (e == ERR_OK)
+		e = read_config(&r, config ? json_root(config) : NULL, map ? json_root(map) : NULL, ret_c);
+	json_free(config);
+	json_free(map);
+	return e;
+}
+
+/* add_bos_token or add_eos_token said: they replace what the file's post-processor puts around a prompt. */
+enum err tok_config_around(struct tok *t, const struct tok_config *c, struct tok_why why)
+{
+	uint32_t bos = 0, eos = 0;
+	struct str text;
+	if (c->add_bos < 0 && c->add_eos < 0)
+		return ERR_OK;
+	bool with_bos = c->add_bos == 1 && tok_special_text(t, STR("bos_token"), &text);
+	if (with_bos && !tok_id_of(t, text, &bos))
+		return tok_say(why, ERR_UNSUPPORTED, "bos_token is not in the vocabulary");
+	bool with_eos = c->add_eos == 1 && tok_special_text(t, STR("eos_token"), &text);
+	if (with_eos && !tok_id_of(t, text, &eos))
+		return tok_say(why, ERR_UNSUPPORTED, "eos_token is not in the vocabulary");
+	tok_set_around(t, &bos, with_bos, &eos, with_eos);
+	return ERR_OK;
+}

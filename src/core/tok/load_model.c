@@ -1,0 +1,256 @@
+/* load_model.c: the BPE model of a tokenizer.json: vocabulary, merges, and what follows from them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "tok/tok_priv.h"
+#include "wire/json.h"
+
+static const struct str MARK = STR_INIT("\xe2\x96\x81");
+
+/* ---- vocabulary */
+
+static enum err read_vocab(struct tok *t, const struct json_val *vocab, uint32_t *ret_size, struct tok_why why)
+{
+	size_t n = json_len(vocab);
+	VEC(struct str) by_id = { 0 };
+	enum err e = ERR_OK;
+	for (struct json_iter it = json_each(vocab); e == ERR_OK && json_next(&it);) {
+		uint64_t id;
+		if (!json_u64(it.val, &id) || id >= TOK_MAX_VOCAB) {
+			e = tok_say(why, ERR_LIMIT, "the vocabulary has an id that is no number below %d", TOK_MAX_VOCAB);
+			break;
+		}
+		while (by_id.n <= id)
+			VEC_PUSH(&by_id, (struct str){ NULL, 0 });
+		if (by_id.p[id].p)
+			e = tok_say(why, ERR_UNSUPPORTED, "two pieces of the vocabulary have the id %u", (unsigned)id);
+		by_id.p[id] = it.key;
+	}
+	if (e == ERR_OK) {
+		tok_pool_init(&t->pieces, by_id.p, (uint32_t)by_id.n);
+		if (tok_pool_index(&t->pieces, NULL) != TOK_NONE)
+			e = tok_say(why, ERR_UNSUPPORTED, "the vocabulary lists a piece twice");
+	}
+	VEC_FREE(&by_id);
+	*ret_size = (uint32_t)n;
+	return e;
+}
+
+/* ---- merges */
+
+static bool merge_parts(const struct json_val *v, struct str *a, struct str *b)
+{
+	struct str line;
+	if (json_str(v, &line))
+		return str_cut(line, ' ', a, b) && !(b->n && memchr(b->p, ' ', b->n));
+	struct json_iter it = json_each(v);
+	return json_len(v) == 2 && json_next(&it) && json_str(it.val, a) && json_next(&it) && json_str(it.val, b);
+}
+
+static enum err read_merge(struct tok *t, const struct json_val *v, uint32_t rank, struct buf *both, struct tok_why why)
+{
+	struct str a, b;
+	if (!merge_parts(v, &a, &b))
+		return tok_say(why, ERR_SYNTAX, "merge %u is not two pieces", rank);
+	buf_clear(both);
+	TRY(buf_add(both, a));
+	TRY(buf_add(both, b));
+	uint32_t left = tok_pool_find(&t->pieces, a), right = tok_pool_find(&t->pieces, b), result = tok_pool_find(&t->pieces, buf_str(both));
+	if (left == TOK_NONE || right == TOK_NONE || result == TOK_NONE)
+		return tok_say(why, ERR_SYNTAX, "merge %u names a piece that is not in the vocabulary", rank);
+	tok_merges_put(&t->merges, left, right, rank);
+	t->merges.result[rank] = result;
+	return ERR_OK;
+}
+
+static enum err read_merges(struct tok *t, const struct json_val *merges, struct tok_why why)
+{
+	size_t n = json_len(merges);
+	if (!json_is(merges, JSON_ARRAY))
+		return tok_say(why, ERR_SYNTAX, "the model has no list of merges");
+	if (n >= TOK_MAX_RANKS)
+		return tok_say(why, ERR_LIMIT, "more than %d merges", TOK_MAX_RANKS);
+	struct buf both;
+	uint32_t rank = 0;
+	enum err e = ERR_OK;
+	buf_init(&both, TOK_MAX_FILE_BYTES);
+	tok_merges_init(&t->merges, n, n);
+	for (struct json_iter it = json_each(merges); e == ERR_OK && json_next(&it);)
+		e = read_merge(t, it.val, rank++, &both, why);
+	buf_done(&both);
+	return e;
+}
+
+/* ---- the model's switches */
+
+static bool unset(const struct json_val *v)
+{
+	struct str s;
+	double x;
+	return !v || json_is(v, JSON_NULL) || (json_str(v, &s) && s.n == 0) || (json_f64(v, &x) && x == 0);
+}
+
+static enum err read_switches(struct tok *t, const struct json_val *m, struct tok_why why)
+{
+	struct str unk;
+	if (!unset(json_get(m, STR("dropout"))))
+		return tok_say(why, ERR_UNSUPPORTED, "BPE with dropout gives no fixed ids");
+	if (!unset(json_get(m, STR("continuing_subword_prefix"))) || !unset(json_get(m, STR("end_of_word_suffix"))))
+		return tok_say(why, ERR_UNSUPPORTED, "BPE with a subword prefix or word suffix is not supported");
+	t->whole_words = json_true(json_get(m, STR("ignore_merges")));
+	t->byte_fallback = json_true(json_get(m, STR("byte_fallback")));
+	t->fuse_unk = json_true(json_get(m, STR("fuse_unk")));
+	if (!json_str(json_get(m, STR("unk_token")), &unk))
+		return ERR_OK;
+	t->unk_id = tok_pool_find(&t->pieces, unk);
+	return t->unk_id != TOK_NONE ? ERR_OK : tok_say(why, ERR_UNSUPPORTED, "the unknown token is not in the vocabulary");
+}
+
+enum err tok_load_model(struct tok *t, const struct json_val *m, uint32_t *ret_vocab_size, struct tok_why why)
+{
+	struct str type;
+	if (!json_str(json_get(m, STR("type")), &type))
+		return tok_say(why, ERR_UNSUPPORTED, "the model does not say its type");
+	if (!str_eq(type, STR("BPE")))
+		return tok_say(why, ERR_UNSUPPORTED, "models of type %.*s are not supported", STR_ARG(type));
+	TRY(read_vocab(t, json_get(m, STR("vocab")), ret_vocab_size, why));
+	TRY(read_merges(t, json_get(m, STR("merges")), why));
+	return read_switches(t, m, why);
+}
+
+/* ---- byte-level: bytes and pairs of bytes */
+
+static enum err finish_bytes(struct tok *t, struct tok_why why)
+{
+	size_t missing = 0;
+	for (uint32_t cp = 0; cp < 0x144; cp++) {
+		int byte = tok_alphabet_byte(cp);
+		char utf8[2] = { (char)cp, 0 };
+		if (cp >= 0x80) {
+			utf8[0] = (char)(0xc0 | cp >> 6);
+			utf8[1] = (char)(0x80 | (cp & 63));
+		}
+		if (byte < 0)
+			continue;
+		t->byte_id[byte] = tok_pool_find(&t->pieces, (struct str){ utf8, cp < 0x80 ? 1 : 2 });
+		missing += t->byte_id[byte] == TOK_NONE;
+	}
+	if (missing && (t->unk_id != TOK_NONE || t->byte_fallback))
+		return tok_say(why, ERR_UNSUPPORTED, "%zu bytes are not in the vocabulary, and what stands for them is not supported", missing);
+	t->merges.first = must_malloc(65536 * sizeof(uint32_t));
+	for (size_t i = 0; i < 65536; i++) {
+		uint32_t a = t->byte_id[i >> 8], b = t->byte_id[i & 255];
+		t->merges.first[i] = a == TOK_NONE || b == TOK_NONE ? TOK_NONE : tok_merges_rank(&t->merges, a, b);
+	}
+	return ERR_OK;
+}
+
+/* ---- spaces: where words may be cut */
+
+/* The piece with U+2581 as a space, into out (of at least its length). */
+static struct str spaced(struct str piece, char *out)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < piece.n;) {
+		bool mark = piece.n - i >= 3 && memcmp(piece.p + i, MARK.p, 3) == 0;
+		out[n++] = mark ? ' ' : piece.p[i];
+		i += mark ? 3 : 1;
+	}
+	return (struct str){ out, n };
+}
+
+enum { MAX_CROSSINGS = 64 };
+
+static void find_crossings(struct tok *t, struct str s)
+{
+	for (size_t i = 1; i < s.n; i++) {
+		if (s.p[i] != ' ' || s.p[i - 1] == ' ')
+			continue;
+		if (t->n_crossings == MAX_CROSSINGS) {
+			t->cut_words = false;
+			return;
+		}
+		t->crossings[t->n_crossings++] = (struct tok_crossing){ str_clone(str_sub(s, 0, i)), str_clone(str_skip(s, i)) };
+	}
+}
+
+/* Only results of merges can span a cut; each is looked at once. */
+static void collect_crossings(struct tok *t)
+{
+	bool *seen = must_calloc(t->pieces.n + (size_t)1, sizeof(*seen));
+	t->crossings = must_calloc(MAX_CROSSINGS, sizeof(*t->crossings));
+	t->cut_words = t->ascii_id[' '] != TOK_NONE;
+	for (uint32_t r = 0; r < t->merges.n && t->cut_words; r++) {
+		struct str piece = tok_pool_get(&t->pieces, t->merges.result[r]);
+		if (seen[t->merges.result[r]])
+			continue;
+		seen[t->merges.result[r]] = true;
+		char small[256], *room = piece.n <= sizeof(small) ? small : must_malloc(piece.n);
+		find_crossings(t, spaced(piece, room));
+		if (room != small)
+			free(room);
+	}
+	free(seen);
+}
+
+static void finish_spaces(struct tok *t)
+{
+	for (uint32_t b = 0; b < 256; b++) {
+		char name[8];
+		snprintf(name, sizeof(name), "<0x%02X>", b);
+		t->byte_id[b] = tok_pool_find(&t->pieces, (struct str){ name, 6 });
+		char c = (char)b;
+		if (b < 128)
+			t->ascii_id[b] = tok_pool_find(&t->pieces, b == ' ' ? MARK : (struct str){ &c, 1 });
+	}
+	collect_crossings(t);
+}
+
+/* ---- what every id stands for */
+
+/* The bytes of a piece; *hidden: no word of a text can be looked up as it. */
+static struct str stands_for(const struct tok *t, struct str piece, bool from_model, struct arena *a, bool *hidden)
+{
+	char *room = arena_new(a, char, piece.n + 1);
+	size_t n = 0;
+	*hidden = !from_model;
+	if (t->kind == TOK_BYTES) {
+		if (tok_alphabet_decode(piece, room, &n))
+			return (struct str){ room, n };
+		*hidden = true;
+		return piece;
+	}
+	*hidden |= piece.n && memchr(piece.p, ' ', piece.n);
+	return spaced(piece, room);
+}
+
+static void make_bytes(struct tok *t)
+{
+	uint32_t n = t->pieces.n;
+	for (size_t i = 0; i < t->n_tokens; i++)
+		n = MAX(n, t->tokens[i].id + 1);
+	struct arena a;
+	arena_init(&a, 0);
+	struct str *by_id = arena_new(&a, struct str, n + (size_t)1);
+	bool *hidden = arena_new(&a, bool, n + (size_t)1);
+	for (uint32_t id = 0; id < n; id++) {
+		struct str model = tok_pool_get(&t->pieces, id);
+		by_id[id] = stands_for(t, tok_piece(t, id), model.n && str_eq(model, tok_piece(t, id)), &a, &hidden[id]);
+	}
+	tok_pool_init(&t->bytes, by_id, n);
+	if (t->whole_words)
+		(void)tok_pool_index(&t->bytes, hidden);
+	arena_done(&a);
+}
+
+enum err tok_finish_model(struct tok *t, struct tok_why why)
+{
+	if (t->kind == TOK_BYTES)
+		TRY(finish_bytes(t, why));
+	else
+		finish_spaces(t);
+	make_bytes(t);
+	return ERR_OK;
+}

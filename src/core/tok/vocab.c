@@ -1,0 +1,135 @@
+/* vocab.c: the pieces of a vocabulary by id and by bytes, the table of merges, and the alphabet in which byte-level files
+ * write bytes as letters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "tok/tok_priv.h"
+
+/* ---- pieces */
+
+void tok_pool_init(struct tok_pool *p, const struct str *by_id, uint32_t n)
+{
+	size_t total = 0;
+	for (uint32_t i = 0; i < n; i++)
+		total += by_id[i].n;
+	must(total < UINT32_MAX);
+	*p = (struct tok_pool){ .bytes = must_malloc(total + 1), .off = must_malloc((n + (size_t)1) * sizeof(*p->off)), .n = n };
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		p->off[i] = at;
+		if (by_id[i].n)
+			memcpy(p->bytes + at, by_id[i].p, by_id[i].n);
+		at += (uint32_t)by_id[i].n;
+	}
+	p->off[n] = at;
+}
+
+uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden)
+{
+	size_t cap = 16;
+	while (cap < (size_t)p->n * 3 / 2)
+		cap *= 2;
+	p->slots = must_malloc(cap * sizeof(*p->slots));
+	memset(p->slots, 0xff, cap * sizeof(*p->slots));
+	p->mask = (uint32_t)(cap - 1);
+	uint32_t twice = TOK_NONE;
+	for (uint32_t id = 0; id < p->n; id++) {
+		struct str s = tok_pool_get(p, id);
+		if (s.n == 0 || (hidden && hidden[id]))
+			continue;
+		size_t i = hash_str(s, 0) & p->mask;
+		for (; p->slots[i] != TOK_NONE; i = (i + 1) & p->mask)
+			if (str_eq(tok_pool_get(p, p->slots[i]), s))
+				twice = id;
+		p->slots[i] = id;
+	}
+	return twice;
+}
+
+void tok_pool_done(struct tok_pool *p)
+{
+	free(p->bytes);
+	free(p->off);
+	free(p->slots);
+	*p = (struct tok_pool){ 0 };
+}
+
+uint32_t tok_pool_find(const struct tok_pool *p, struct str s)
+{
+	if (s.n == 0 || !p->slots)
+		return TOK_NONE;
+	for (size_t i = hash_str(s, 0) & p->mask; p->slots[i] != TOK_NONE; i = (i + 1) & p->mask)
+		if (str_eq(tok_pool_get(p, p->slots[i]), s))
+			return p->slots[i];
+	return TOK_NONE;
+}
+
+size_t tok_pool_held(const struct tok_pool *p)
+{
+	if (!p->off)
+		return 0;
+	return p->off[p->n] + (p->n + (size_t)1) * sizeof(*p->off) + (p->slots ? (p->mask + (size_t)1) * sizeof(*p->slots) : 0);
+}
+
+/* ---- merges */
+
+void tok_merges_init(struct tok_merges *m, size_t n_pairs, size_t n_ranks)
+{
+	size_t cap = 1024;
+	unsigned bits = 10;
+	while (cap < n_pairs * 3 / 2) {
+		cap *= 2;
+		bits++;
+	}
+	*m = (struct tok_merges){ .slots = must_malloc(cap * sizeof(*m->slots)), .shift = 64 - bits, .mask = cap - 1, .n = (uint32_t)n_ranks };
+	memset(m->slots, 0xff, cap * sizeof(*m->slots));
+	m->result = must_calloc(n_ranks + 1, sizeof(*m->result));
+}
+
+void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank)
+{
+	uint64_t key = (uint64_t)a << TOK_ID_BITS | b;
+	size_t i = tok_merges_home(m, key);
+	while (m->slots[i] != TOK_EMPTY_SLOT && m->slots[i] >> TOK_RANK_BITS != key)
+		i = (i + 1) & m->mask;
+	m->slots[i] = key << TOK_RANK_BITS | rank;
+}
+
+void tok_merges_done(struct tok_merges *m)
+{
+	free(m->slots);
+	free(m->result);
+	free(m->first);
+	*m = (struct tok_merges){ 0 };
+}
+
+/* ---- the byte alphabet: printable Latin-1 characters stand for themselves, the other 68 bytes for U+0100 onward */
+
+static bool stands_for_itself(uint32_t b) { return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff); }
+
+int tok_alphabet_byte(uint32_t cp)
+{
+	if (cp < 256)
+		return stands_for_itself(cp) ? (int)cp : -1;
+	uint32_t left = cp - 256;
+	if (left < 33)
+		return (int)left;
+	if (left < 67)
+		return (int)(left - 33 + 0x7f);
+	return left == 67 ? 0xad : -1;
+}
+
+bool tok_alphabet_decode(struct str piece, char *out, size_t *ret_n)
+{
+	const uint8_t *p = (const uint8_t *)piece.p;
+	size_t n = 0, len;
+	for (size_t i = 0; i < piece.n; i += len) {
+		int byte = tok_alphabet_byte(tok_cp(p + i, &len));
+		if (byte < 0)
+			return false;
+		out[n++] = (char)byte;
+	}
+	*ret_n = n;
+	return true;
+}

@@ -1,0 +1,83 @@
+/* model.c: reads the files of a tokenizer. */
+#include "tokenize/model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum err read_all(FILE *f, size_t max, struct str *ret_text)
+{
+	struct buf b;
+	buf_init(&b, max);
+	enum err e = ERR_OK;
+	char *room;
+	for (size_t n = 1; n && e == ERR_OK;) {
+		e = buf_reserve(&b, MIN((size_t)1 << 20, max - b.n + (max == b.n)), &room);
+		if (e == ERR_OK) {
+			n = fread(room, 1, MIN((size_t)1 << 20, max - b.n), f);
+			buf_commit(&b, n);
+		}
+	}
+	if (e == ERR_OK && ferror(f))
+		e = ERR_IO;
+	if (e == ERR_OK)
+		*ret_text = str_clone(buf_str(&b));
+	buf_done(&b);
+	return e;
+}
+
+enum err tokenize_read_file(const char *path, size_t max, struct str *ret_text)
+{
+	bool standard = strcmp(path, "-") == 0;
+	FILE *f = standard ? stdin : fopen(path, "rb");
+	if (!f)
+		return errno == ENOENT ? ERR_NOT_FOUND : ERR_IO;
+	enum err e = read_all(f, max, ret_text);
+	if (!standard)
+		(void)fclose(f);
+	return e;
+}
+
+/* An absent file is an empty text. */
+static enum err read_optional(const char *folder, const char *name, struct str *ret_text)
+{
+	char path[4096];
+	*ret_text = (struct str){ NULL, 0 };
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path))
+		return ERR_LIMIT;
+	enum err e = tokenize_read_file(path, TOK_MAX_FILE_BYTES, ret_text);
+	return e == ERR_NOT_FOUND ? ERR_OK : e;
+}
+
+/* A hub's cache keeps the files of a revision in snapshots/REVISION and the revision's name in refs/main. */
+static enum err resolve(const char *folder, char *out, size_t cap)
+{
+	struct str ref;
+	TRY(read_optional(folder, "refs/main", &ref));
+	struct str revision = str_trim(ref);
+	int n = revision.n ? snprintf(out, cap, "%s/snapshots/%.*s", folder, STR_ARG(revision)) : snprintf(out, cap, "%s", folder);
+	free((void *)(uintptr_t)ref.p);
+	return (size_t)n < cap ? ERR_OK : ERR_LIMIT;
+}
+
+enum err tokenize_load(const char *folder, enum tok_unicode unicode, char *why, size_t why_cap, struct tok **ret_t)
+{
+	char place[4096];
+	struct tok_files f = { .unicode = unicode };
+	struct { const char *name; struct str *text; } files[] = {
+		{ "tokenizer.json", &f.tokenizer_json }, { "tiktoken.model", &f.tiktoken }, { "tekken.json", &f.tekken },
+		{ "tokenizer_config.json", &f.config }, { "special_tokens_map.json", &f.special_map },
+	};
+	enum err e = resolve(folder, place, sizeof(place));
+	for (size_t i = 0; i < ARRAY_LEN(files) && e == ERR_OK; i++) {
+		e = read_optional(place, files[i].name, files[i].text);
+		if (e != ERR_OK)
+			snprintf(why, why_cap, "%s/%s: %s", place, files[i].name, err_text(e));
+	}
+	if (e == ERR_OK)
+		e = tok_load(&f, why, why_cap, ret_t);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		free((void *)(uintptr_t)files[i].text->p);
+	return e;
+}
