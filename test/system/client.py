@@ -13,7 +13,7 @@ class Client:
         self.sock.connect(("127.0.0.1", port))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.settimeout(seconds)
-        self.held = b""
+        self.held = bytearray()
         self.eof = False
 
     def __enter__(self):
@@ -39,26 +39,29 @@ class Client:
         self.held += data
         return bool(data)
 
+    def cut(self, n):
+        taken = bytes(self.held[:n])
+        del self.held[:n]
+        return taken
+
     def until(self, mark):
         """takes what came up to and with mark; AssertionError when the connection ended before"""
-        while mark not in self.held:
-            assert self.more(), f"ended before {mark!r}: {self.held[-300:]!r}"
-        at = self.held.index(mark) + len(mark)
-        taken, self.held = self.held[:at], self.held[at:]
-        return taken
+        seen = 0
+        while (at := self.held.find(mark, seen)) < 0:
+            seen = max(0, len(self.held) - len(mark))
+            assert self.more(), f"ended before {mark!r}: {bytes(self.held[-300:])!r}"
+        return self.cut(at + len(mark))
 
     def take(self, n):
         while len(self.held) < n:
             assert self.more(), f"ended with {len(self.held)} of {n} bytes"
-        taken, self.held = self.held[:n], self.held[n:]
-        return taken
+        return self.cut(n)
 
     def rest(self):
         """everything until the connection ends"""
         while self.more():
             pass
-        taken, self.held = self.held, b""
-        return taken
+        return self.cut(len(self.held))
 
     def request(self, method, path, body=b"", headers=()):
         body = json.dumps(body) if isinstance(body, (dict, list)) else body
@@ -88,21 +91,24 @@ class Client:
         if head_request or r.status in (204, 304) or r.status < 200:
             return r
         if r.headers.get("transfer-encoding") == "chunked":
+            pieces = []
             while True:
                 try:
                     size = int(self.until(b"\r\n").strip(), 16)
                 except AssertionError:
                     r.whole = False
-                    return r
-                r.content += self.take(size)
+                    break
+                pieces.append(self.take(size))
                 self.take(2)
                 if size == 0:
-                    return r
+                    break
+            r.content = b"".join(pieces)
+            return r
         elif "content-length" in r.headers:
             n = int(r.headers["content-length"])
             while len(self.held) < n and self.more():
                 pass
-            r.content, self.held = self.held[:n], self.held[n:]
+            r.content = self.cut(n)
             r.whole = len(r.content) == n
         else:
             r.content = self.rest()

@@ -218,8 +218,7 @@ def test_strict_against_smuggling(gw, up, raw):
 
 @pytest.mark.parametrize("body", ["{bad", "", "[]", "null", '{"model":"m"}', '{"model":5,"messages":[]}', '{"model":"m","messages":"x"}',
                                   '{"model":"m","messages":[{"role":"user","content":"\\ud800"}]}', '{"model":"m","model":"n","messages":[]}',
-                                  b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}', "\0", "[" * 100000,
-                                  '{"model":"m","stream":"yes","messages":[{"role":"user","content":"x"}]}'])
+                                  b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}', "\0", "[" * 100000])
 def test_case_production_stack_1017_malformed_bodies(gw, up, body):
     r = gw.chat(body)
     assert r.status in (400, 413) and r.json["error"]["message"] and r.json["error"]["type"]
@@ -354,7 +353,7 @@ def test_streamed_responses_are_remembered_and_their_usage_read(gw, up):
 
 
 def test_own_key_replaces_the_clients(start, up, tmp_path):
-    (tmp_path / "k.yaml").write_text(f"""apiVersion: kvasir/v1
+    (tmp_path / "k.yaml").write_text(f"""apiVersion: kvasir.dev/v1alpha1
 kind: WorkerPool
 metadata: {{name: p}}
 spec:
