@@ -100,8 +100,9 @@ class Worker:
             who, _, start = router.recv_multipart()
             if self.silent_replay:
                 continue
-            for seq in sorted(s for s in list(self.sent) if s >= struct.unpack(">Q", start)[0]):
-                router.send_multipart([who, b"", b"", struct.pack(">Q", seq), self.sent[seq]])
+            for seq, payload in sorted(self.sent.copy().items()):
+                if seq >= struct.unpack(">Q", start)[0]:
+                    router.send_multipart([who, b"", b"", struct.pack(">Q", seq), payload])
             router.send_multipart([who, b"", b"", b"\xff" * 8, b""])
         router.close(0)
 
@@ -110,7 +111,7 @@ class Worker:
 
     def raw(self, payload, seq=None, keep=True, live=True):
         seq = self.seq if seq is None else seq
-        self.seq = seq + 1
+        self.seq = (seq + 1) % 2 ** 64
         if keep:
             self.sent[seq] = payload
         if live:
