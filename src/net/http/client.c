@@ -381,6 +381,11 @@ struct mono http_call_deadline(const struct http_call *c)
 
 void http_call_timed_out(struct http_call *c)
 {
+	if (c->sent && !io_tcp_is_quiet(c->sock->tcp)) {    /* it was us who were late: the answer lies in the socket */
+		c->progress = io_now(c->pool->loop);
+		http_sock_arm(c->sock);
+		return;
+	}
 	fail(c, c->got_byte ? ERR_TIMEOUT_STALL : ERR_TIMEOUT_FIRST_BYTE);
 }
 

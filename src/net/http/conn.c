@@ -46,6 +46,11 @@ static void on_timer(void *arg)
 		return;
 	}
 	bool stuck = io_tcp_queued(c->tcp) > 0;
+	if (c->in == HTTP_IN_BODY && !stuck && !io_tcp_is_quiet(c->tcp)) {    /* it was us who were late */
+		c->since = io_now(c->server->loop);
+		http_conn_arm(c);
+		return;
+	}
 	if (c->in == HTTP_IN_LINGER || (c->in == HTTP_IN_HEAD && !c->slot && !stuck))
 		http_conn_close(c, false);
 	else if (stuck)

@@ -476,10 +476,10 @@ static void test_timeouts(void **state)
 	int fd = serve(-1, "");
 	want(&a, ERR_TIMEOUT_FIRST_BYTE, 0, "");
 	close(fd);
-	timed(&a, 30000, 40000);
+	timed(&a, 50000, 250000);
 	fd = serve(-1, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-	for (int i = 0; i < 5; i++) {        /* slower than the first byte may be, not silent */
-		kit_run_us(20000);
+	for (int i = 0; i < 5; i++) {        /* all in all slower than the stall time, but not silent */
+		kit_run_us(60000);
 		send_text(fd, "1\r\nx\r\n");
 	}
 	assert_false(a.over);

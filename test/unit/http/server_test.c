@@ -433,7 +433,7 @@ static void test_more_than_declared_is_not_sent(void **state)
 static struct http_server_opts hasty(void)
 {
 	struct http_server_opts o = http_server_defaults();
-	o.header_timeout_us = o.body_timeout_us = o.idle_timeout_us = o.write_timeout_us = 60000;
+	o.header_timeout_us = o.body_timeout_us = o.idle_timeout_us = o.write_timeout_us = 200000;
 	return o;
 }
 
@@ -444,7 +444,7 @@ static void test_slow_loris_header(void **state)
 	start(&o);
 	int fd = kit_raw_connect(addr);
 	send_text(fd, "GET /now HTTP/1.1\r\n" H);
-	for (int i = 0; i < 12; i++) {        /* a byte now and then does not help */
+	for (int i = 0; i < 25; i++) {        /* a byte now and then does not help */
 		send_text(fd, "X");
 		kit_run_us(10000);
 	}
@@ -463,9 +463,9 @@ static void test_slow_body(void **state)
 	start(&o);
 	int fd = kit_raw_connect(addr);
 	send_text(fd, "POST /echo HTTP/1.1\r\n" H "Content-Length: 30\r\n\r\n");
-	for (int i = 0; i < 10; i++) {        /* each piece renews the patience */
+	for (int i = 0; i < 6; i++) {         /* each piece renews the patience */
 		send_text(fd, "X");
-		kit_run_us(20000);
+		kit_run_us(50000);
 	}
 	assert_int_equal(gone, 0);
 	kit_until_n(&gone, 1);
@@ -484,7 +484,7 @@ static void test_idle_connection_is_closed_a_pending_one_is_not(void **state)
 	int idle = kit_raw_connect(addr), pending = kit_raw_connect(addr);
 	send_text(pending, "GET /wait HTTP/1.1\r\n" H "\r\n");
 	assert_true(kit_raw_closed(idle, 500000));
-	kit_run_us(100000);
+	kit_run_us(250000);
 	assert_int_equal(gone, 0);
 	http_reply(last, 200, (struct http_headers){ 0 }, STR("text/plain"), STR("late"));
 	free(kit_raw_read(pending, "late"));

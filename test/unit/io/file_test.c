@@ -27,7 +27,7 @@ static void write_file(const char *path, const char *text)
 
 static int setup(void **state)
 {
-	strcpy(root, "/tmp/kvasir-file-XXXXXX");
+	snprintf(root, sizeof(root), "/tmp/kvasir-file-XXXXXX");
 	assert_non_null(mkdtemp(root));
 	return kit_setup(state);
 }
@@ -59,8 +59,8 @@ static void test_read(void **state)
 
 static void add_name(void *arg, struct str name)
 {
-	strncat(arg, name.p, name.n);
-	strcat(arg, " ");
+	size_t n = strlen(arg);
+	snprintf((char *)arg + n, 64 - n, "%.*s ", STR_ARG(name));
 }
 
 static void test_list(void **state)

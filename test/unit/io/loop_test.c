@@ -21,7 +21,7 @@ static void append(void *arg)
 		fired++;
 		return;
 	}
-	strcat(order, arg);
+	strncat(order, arg, 1);
 }
 
 static void test_timers_fire_in_order_and_not_early(void **state)
