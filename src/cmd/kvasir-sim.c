@@ -23,9 +23,11 @@ static void print_help(void)
 static void print_fleet(const struct sim_options *o)
 {
 	for (uint32_t i = 0; i < o->workers; i++) {
-		printf("worker=%u url=http://%s:%u model=%s profile=%s time_scale=%g", i, o->host, o->port + i, o->model, o->profile->name, o->time_scale);
+		printf("worker=%u url=http://%s:%u model=%s profile=%s time_scale=%g", i, o->host, o->port + i, o->model, o->profile->name,
+			o->time_scale);
 		for (uint32_t r = 0; r < o->ranks && !o->no_events; r++)
-			printf(" events%u=tcp://%s:%u replay%u=tcp://%s:%u", r, o->host, o->events_port + i * o->ranks + r, r, o->host, o->replay_port + i * o->ranks + r);
+			printf(" events%u=tcp://%s:%u replay%u=tcp://%s:%u", r, o->host, o->events_port + i * o->ranks + r, r, o->host,
+				o->replay_port + i * o->ranks + r);
 		printf("\n");
 	}
 	printf("ready\n");

@@ -81,7 +81,10 @@ uint64_t sim_cache_capacity_tok(const struct sim_cache *c)
 /* Our own chain, deliberately neither vLLM's digest nor anyone's index key. */
 #define CHAIN_START 0x5eed0fb10c5c4a11u
 
-static bool overlaps(const struct sim_mm *m, uint64_t from, uint64_t n) { return m->at_tok < from + n && from < (uint64_t)m->at_tok + m->n_tok; }
+static bool overlaps(const struct sim_mm *m, uint64_t from, uint64_t n)
+{
+	return m->at_tok < from + n && from < (uint64_t)m->at_tok + m->n_tok;
+}
 
 static uint64_t extra_digest(const struct sim_identity *id, uint64_t from, uint64_t n)
 {
@@ -124,7 +127,10 @@ void sim_seq_done(struct sim_seq *s)
 
 /* ---- the hit rule --------------------------------------------------------------------------------------------- */
 
-static bool same_spec(const struct sim_group *a, const struct sim_group *b) { return a->spec == b->spec && (a->spec != SIM_WINDOW || a->window_tok == b->window_tok); }
+static bool same_spec(const struct sim_group *a, const struct sim_group *b)
+{
+	return a->spec == b->spec && (a->spec != SIM_WINDOW || a->window_tok == b->window_tok);
+}
 
 /* Groups of one spec are looked up together: block i counts when all of them hold it. */
 static bool held(const struct sim_cache *c, const struct sim_seq *s, uint32_t like, uint32_t i)
@@ -156,7 +162,7 @@ static uint32_t longest(const struct sim_cache *c, const struct sim_seq *s, uint
 		if (run == want)
 			return i + run;
 	}
-	return run;   /* a shorter run that begins at block 0 */
+	return run; /* a shorter run that begins at block 0 */
 }
 
 uint32_t sim_cache_match(struct sim_cache *c, struct sim_seq *s)
@@ -292,7 +298,8 @@ static struct sim_extra extra_of(struct sim_batch *out, const struct sim_identit
 	struct sim_mmkey *keys = items ? arena_new(&out->mem, struct sim_mmkey, items) : NULL;
 	for (size_t i = 0; i < id->n_mm; i++)
 		if (overlaps(&id->mm[i], from, n))
-			keys[x.n_mm++] = (struct sim_mmkey){ arena_str(&out->mem, id->mm[i].hash), (int64_t)id->mm[i].at_tok - (int64_t)from };
+			keys[x.n_mm++] =
+				(struct sim_mmkey){ arena_str(&out->mem, id->mm[i].hash), (int64_t)id->mm[i].at_tok - (int64_t)from };
 	x.mm = keys;
 	if (x.lora.n)
 		x.lora = arena_str(&out->mem, x.lora);
@@ -308,9 +315,18 @@ static struct sim_event stored_event(struct sim_cache *c, const struct sim_seq *
 	memcpy(tok, &s->tok.p[(size_t)from * b], n * sizeof(*tok));
 	struct str lora = s->id.lora.n ? arena_str(&c->batch.mem, s->id.lora) : (struct str){ 0 };
 	struct str session = s->id.session.n ? arena_str(&c->batch.mem, s->id.session) : (struct str){ 0 };
-	return (struct sim_event){ .kind = SIM_STORED, .group = g, .has_parent = from > 0, .parent = from ? s->hash.p[from - 1] : 0, .tok = tok, .n_tok = n,
-	                           .block_tok = b, .lora = lora, .lora_id = s->id.lora_id, .spec = c->o.groups[g].spec,
-	                           .window_tok = c->o.groups[g].window_tok, .session = session };
+	return (struct sim_event){ .kind = SIM_STORED,
+		.group = g,
+		.has_parent = from > 0,
+		.parent = from ? s->hash.p[from - 1] : 0,
+		.tok = tok,
+		.n_tok = n,
+		.block_tok = b,
+		.lora = lora,
+		.lora_id = s->id.lora_id,
+		.spec = c->o.groups[g].spec,
+		.window_tok = c->o.groups[g].window_tok,
+		.session = session };
 }
 
 static void commit_group(struct sim_cache *c, struct sim_seq *s, uint32_t g, uint32_t upto)

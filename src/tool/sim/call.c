@@ -7,7 +7,7 @@ enum { MAX_CHOICE_TEXT = 64 << 20, MAX_CHOICES = 4096 };
 struct choice {
 	struct sim_call *call;
 	struct sim_engine *engine;
-	struct sim_req *req;             /* NULL: ended */
+	struct sim_req *req; /* NULL: ended */
 	uint32_t index;
 	struct buf text;
 	sim_ids tok;
@@ -66,7 +66,9 @@ static void answer_whole(struct sim_call *c)
 	if (e == ERR_OK)
 		sim_exch_json(c->x, 200, buf_str(&c->x->out));
 	else
-		sim_exch_json(c->x, 500, STR("{\"error\":{\"message\":\"the answer is too large\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"));
+		sim_exch_json(c->x, 500,
+			STR("{\"error\":{\"message\":\"the answer is too "
+			    "large\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"));
 }
 
 static void answer_end(struct sim_call *c)
@@ -106,7 +108,13 @@ static void note_usage(struct sim_call *c, const struct sim_req *r, bool last)
 static void stream_token(struct choice *k, uint32_t nth, uint32_t tok, struct str text)
 {
 	struct sim_call *c = k->call;
-	struct sim_piece p = { .choice = k->index, .nth = nth, .text = text, .tok = tok, .finish = k->finish, .last = k->finish && c->left == 1, .usage = c->usage };
+	struct sim_piece p = { .choice = k->index,
+		.nth = nth,
+		.text = text,
+		.tok = tok,
+		.finish = k->finish,
+		.last = k->finish && c->left == 1,
+		.usage = c->usage };
 	buf_clear(&c->x->out);
 	if (sim_chunk_piece(&c->x->out, &c->answer, &p) == ERR_OK)
 		sim_exch_events(c->x, buf_str(&c->x->out));
@@ -155,7 +163,8 @@ static struct sim_rank *pick_rank(struct sim_exch *x, struct sim_fail *f)
 		return sim_worker_least_loaded(x->w);
 	if (n < ranks)
 		return &x->w->ranks[n];
-	sim_fail_set(f, 400, "BadRequestError", "", "data_parallel_rank %llu is out of range [0, %llu).", (unsigned long long)n, (unsigned long long)ranks);
+	sim_fail_set(f, 400, "BadRequestError", "", "data_parallel_rank %llu is out of range [0, %llu).", (unsigned long long)n,
+		(unsigned long long)ranks);
 	return NULL;
 }
 
@@ -178,10 +187,15 @@ static void set_answer(struct sim_call *c)
 		snprintf(c->id, sizeof(c->id), "%s%.*s", prefix[c->spec.api], STR_ARG(given));
 	else
 		snprintf(c->id, sizeof(c->id), "%s%016llx", prefix[c->spec.api], (unsigned long long)sim_worker_random(x->w));
-	c->answer = (struct sim_answer){ .api = c->spec.api, .id = str_of(c->id), .model = c->spec.model, .created_s = io_unix_us() / 1000000,
-	                                 .fingerprint = o->array_events ? "vllm-0.23.0-kvasirsim" : "vllm-0.32.0-kvasirsim",
-	                                 .include_usage = c->spec.include_usage, .continuous_usage = c->spec.continuous_usage,
-	                                 .return_ids = c->spec.return_ids, .call = &c->spec };
+	c->answer = (struct sim_answer){ .api = c->spec.api,
+		.id = str_of(c->id),
+		.model = c->spec.model,
+		.created_s = io_unix_us() / 1000000,
+		.fingerprint = o->array_events ? "vllm-0.23.0-kvasirsim" : "vllm-0.32.0-kvasirsim",
+		.include_usage = c->spec.include_usage,
+		.continuous_usage = c->spec.continuous_usage,
+		.return_ids = c->spec.return_ids,
+		.call = &c->spec };
 	c->usage.old = o->array_events;
 	for (size_t i = 0; i < c->spec.prompts.n; i++)
 		c->usage.prompt_tok += c->spec.prompts.p[i].tok.n;
@@ -190,8 +204,14 @@ static void set_answer(struct sim_call *c)
 static bool add_choice(struct sim_call *c, struct sim_rank *rank, const struct sim_prompt *p, uint32_t child)
 {
 	struct choice *k = &c->choices[c->n_choices];
-	struct sim_ask a = { .tok = p->tok.p, .n_tok = p->tok.n, .max_new = c->spec.max_new, .id = c->spec.lora, .no_lookup = c->spec.no_lookup,
-	                     .report_full = c->spec.report_full, .seed = child, .user = k };
+	struct sim_ask a = { .tok = p->tok.p,
+		.n_tok = p->tok.n,
+		.max_new = c->spec.max_new,
+		.id = c->spec.lora,
+		.no_lookup = c->spec.no_lookup,
+		.report_full = c->spec.report_full,
+		.seed = child,
+		.user = k };
 	a.id.salt = c->spec.salt;
 	a.id.session = c->spec.session;
 	a.id.mm = p->mm.p;
@@ -249,7 +269,7 @@ void sim_call_start(struct sim_exch *x, enum sim_api api, struct json_doc *doc)
 		return;
 	}
 	set_answer(c);
-	must(sim_chunk_open(&c->answer) == ERR_OK);   /* names are bounded */
+	must(sim_chunk_open(&c->answer) == ERR_OK); /* names are bounded */
 	x->w->counts.inference++;
 	if (spec.stream)
 		sim_exch_stream(x);

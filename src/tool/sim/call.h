@@ -8,7 +8,7 @@
 
 /* Takes the doc, whose text is x->body; answers through x, errors included. */
 void sim_call_start(struct sim_exch *x, enum sim_api api, struct json_doc *doc);
-void sim_call_abort(struct sim_call *c);    /* takes its sequences out of the engines; NULL is fine */
-void sim_call_free(struct sim_call *c);     /* aborts first */
+void sim_call_abort(struct sim_call *c); /* takes its sequences out of the engines; NULL is fine */
+void sim_call_free(struct sim_call *c); /* aborts first */
 
 #endif

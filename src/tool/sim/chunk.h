@@ -7,7 +7,7 @@
 
 struct sim_usage {
 	uint64_t prompt_tok, new_tok, cached_tok, created_tok;
-	bool old;                      /* below 0.24: details null on a miss, no created_cache_tokens */
+	bool old; /* below 0.24: details null on a miss, no created_cache_tokens */
 };
 
 /* What is the same in every chunk of an answer. */
@@ -18,19 +18,24 @@ struct sim_answer {
 	const char *fingerprint;
 	bool include_usage, continuous_usage, return_ids;
 	const struct sim_spec_call *call;
-	struct buf head;               /* how each chunk begins; made by sim_chunk_open */
+	struct buf head; /* how each chunk begins; made by sim_chunk_open */
 };
 
 struct sim_piece {
-	uint32_t choice, nth;          /* nth token of this choice, from 0 */
+	uint32_t choice, nth; /* nth token of this choice, from 0 */
 	struct str text;
 	uint32_t tok;
-	const char *finish;            /* NULL: goes on; else length or stop */
-	bool last;                     /* of the whole answer */
-	struct sim_usage usage;        /* so far */
+	const char *finish; /* NULL: goes on; else length or stop */
+	bool last; /* of the whole answer */
+	struct sim_usage usage; /* so far */
 };
 
-struct sim_choice_text { struct str text; const uint32_t *tok; size_t n_tok; const char *finish; };
+struct sim_choice_text {
+	struct str text;
+	const uint32_t *tok;
+	size_t n_tok;
+	const char *finish;
+};
 
 /* Before the first piece; sim_chunk_close frees. */
 must_use enum err sim_chunk_open(struct sim_answer *a);
@@ -38,6 +43,7 @@ void sim_chunk_close(struct sim_answer *a);
 must_use enum err sim_chunk_piece(struct buf *out, const struct sim_answer *a, const struct sim_piece *p);
 /* Usage, if asked for, and the end of the stream. all: the joined text of choice 0 (responses repeat it). */
 must_use enum err sim_chunk_end(struct buf *out, const struct sim_answer *a, const struct sim_usage *u, struct str all, const char *finish);
-must_use enum err sim_chunk_whole(struct buf *out, const struct sim_answer *a, const struct sim_choice_text *c, size_t n, const struct sim_usage *u);
+must_use enum err sim_chunk_whole(
+	struct buf *out, const struct sim_answer *a, const struct sim_choice_text *c, size_t n, const struct sim_usage *u);
 
 #endif

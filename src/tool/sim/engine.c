@@ -5,30 +5,33 @@
 #include "base/rand.h"
 
 struct sim_req {
-	struct list node;              /* pending, waiting or running */
+	struct list node; /* pending, waiting or running */
 	struct sim_seq seq;
-	struct arena mem;              /* identity */
+	struct arena mem; /* identity */
 	void *user;
 	int64_t ready_us, first_us, end_us;
 	uint64_t seed;
-	uint32_t done_tok;             /* tokens whose KV is computed */
+	uint32_t done_tok; /* tokens whose KV is computed */
 	uint32_t max_new, new_tok;
 	uint32_t cached_tok, created_tok;
-	bool scheduled;                /* at least once */
+	bool scheduled; /* at least once */
 	bool no_lookup, report_full, keep;
 };
 
 /* What the running step computes for one request; r is NULL when the request left meanwhile. */
-struct item { struct sim_req *r; uint32_t n_tok; };
+struct item {
+	struct sim_req *r;
+	uint32_t n_tok;
+};
 
 struct sim_engine {
 	struct sim_engine_opts o;
 	struct sim_cache *cache;
-	struct list pending, waiting, running;   /* pending: on the way in (the profile's a_ms) */
+	struct list pending, waiting, running; /* pending: on the way in (the profile's a_ms) */
 	VEC(struct item) items;
 	struct sim_step_load load;
 	int64_t now_us, end_us;
-	uint32_t left_tok;             /* budget left in the step being made */
+	uint32_t left_tok; /* budget left in the step being made */
 	uint32_t n_running, n_waiting;
 	double slow;
 	bool busy;
@@ -79,7 +82,7 @@ void sim_engine_free(struct sim_engine *e)
 	struct list *lists[] = { &e->pending, &e->waiting, &e->running };
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		LIST_FOR_SAFE(lists[i], it)
-			req_destroy(container_of(it, struct sim_req, node));
+	req_destroy(container_of(it, struct sim_req, node));
 	VEC_FREE(&e->items);
 	sim_cache_free(e->cache);
 	free(e);
@@ -133,8 +136,8 @@ static void leave_step(struct sim_engine *e, const struct sim_req *r)
 static bool is_running(const struct sim_engine *e, const struct sim_req *r)
 {
 	LIST_FOR(&e->running, it)
-		if (it == &r->node)
-			return true;
+	if (it == &r->node)
+		return true;
 	return false;
 }
 
@@ -228,7 +231,7 @@ static void schedule_running(struct sim_engine *e, bool decodes)
 		if (n && make_room(e, r, n))
 			add_item(e, r, n);
 		else if (n)
-			return;   /* r was the youngest and is gone */
+			return; /* r was the youngest and is gone */
 		it = it->next;
 	}
 }
@@ -351,7 +354,7 @@ static void put_token(struct sim_engine *e, struct sim_req *r)
 	if (last)
 		end_request(e, r);
 	if (e->o.ops && e->o.ops->on_token)
-		e->o.ops->on_token(e->o.arg, r, tok, last);   /* r may be gone now, unless it was the last */
+		e->o.ops->on_token(e->o.arg, r, tok, last); /* r may be gone now, unless it was the last */
 	if (last && !r->keep)
 		req_destroy(r);
 }

@@ -38,40 +38,40 @@ struct sim_engine_ops {
 
 struct sim_engine_opts {
 	const struct sim_profile *profile;
-	struct sim_cache_opts cache;    /* blocks 0 and block_tok 0: from the profile */
-	uint32_t budget_tok, max_seqs, max_model_tok;   /* 0: from the profile; max_model_tok is lowered to what the cache can hold */
-	double jitter;                  /* sigma of the log; 0.05 is the fitted fleet's */
+	struct sim_cache_opts cache; /* blocks 0 and block_tok 0: from the profile */
+	uint32_t budget_tok, max_seqs, max_model_tok; /* 0: from the profile; max_model_tok is lowered to what the cache can hold */
+	double jitter; /* sigma of the log; 0.05 is the fitted fleet's */
 	uint64_t seed;
-	const struct sim_engine_ops *ops;   /* NULL: no callbacks, poll sim_req_* */
+	const struct sim_engine_ops *ops; /* NULL: no callbacks, poll sim_req_* */
 	void *arg;
 };
 
 struct sim_ask {
 	const uint32_t *tok;
 	size_t n_tok;
-	uint32_t max_new;               /* at least 1 */
-	struct sim_identity id;         /* copied, strings included */
-	bool no_lookup;                 /* as prompt_logprobs does: stores, but finds nothing */
-	bool report_full;               /* kv_cache_report_mode=full */
-	uint64_t seed;                  /* mixed with a digest of the prompt */
-	bool keep;                      /* not freed at its end, so it can be polled; sim_req_free() then */
+	uint32_t max_new; /* at least 1 */
+	struct sim_identity id; /* copied, strings included */
+	bool no_lookup; /* as prompt_logprobs does: stores, but finds nothing */
+	bool report_full; /* kv_cache_report_mode=full */
+	uint64_t seed; /* mixed with a digest of the prompt */
+	bool keep; /* not freed at its end, so it can be polled; sim_req_free() then */
 	void *user;
 };
 
 struct sim_engine *sim_engine_new(const struct sim_engine_opts *o);
-void sim_engine_free(struct sim_engine *e);     /* requests still there are dropped without callbacks */
+void sim_engine_free(struct sim_engine *e); /* requests still there are dropped without callbacks */
 
 /* RANGE: prompt empty or longer than max_model_tok - 1, or max_new 0. max_new is cut to what max_model_tok leaves. */
 must_use enum err sim_engine_add(struct sim_engine *e, const struct sim_ask *a, int64_t now_us, struct sim_req **ret_req);
-void sim_engine_abort(struct sim_engine *e, struct sim_req *r);   /* frees its blocks and r, at once */
-int64_t sim_engine_next(const struct sim_engine *e);              /* when advance() has something to do; SIM_NEVER: idle */
-void sim_engine_advance(struct sim_engine *e, int64_t now_us);    /* everything due up to now */
-int64_t sim_engine_time(const struct sim_engine *e);              /* inside callbacks: the end of the step */
-bool sim_engine_reset_cache(struct sim_engine *e);                /* false while requests run; AllBlocksCleared leads the next step's batch */
-void sim_engine_slow(struct sim_engine *e, double factor);        /* steps take so many times as long from now on */
+void sim_engine_abort(struct sim_engine *e, struct sim_req *r); /* frees its blocks and r, at once */
+int64_t sim_engine_next(const struct sim_engine *e); /* when advance() has something to do; SIM_NEVER: idle */
+void sim_engine_advance(struct sim_engine *e, int64_t now_us); /* everything due up to now */
+int64_t sim_engine_time(const struct sim_engine *e); /* inside callbacks: the end of the step */
+bool sim_engine_reset_cache(struct sim_engine *e); /* false while requests run; AllBlocksCleared leads the next step's batch */
+void sim_engine_slow(struct sim_engine *e, double factor); /* steps take so many times as long from now on */
 uint32_t sim_engine_max_model_tok(const struct sim_engine *e);
 uint32_t sim_engine_block_tok(const struct sim_engine *e);
-uint32_t sim_engine_blocks(const struct sim_engine *e);           /* with the null block, as num_gpu_blocks says */
+uint32_t sim_engine_blocks(const struct sim_engine *e); /* with the null block, as num_gpu_blocks says */
 
 struct sim_engine_stats {
 	uint64_t begun, ended, aborted, preempted, steps;
@@ -86,12 +86,12 @@ uint32_t sim_engine_would_hit(struct sim_engine *e, const struct sim_ask *a);
 void *sim_req_user(const struct sim_req *r);
 void sim_req_set_user(struct sim_req *r, void *user);
 uint32_t sim_req_prompt_tok(const struct sim_req *r);
-uint32_t sim_req_cached_tok(const struct sim_req *r);     /* what the first scheduling found */
-uint32_t sim_req_created_tok(const struct sim_req *r);    /* prompt tokens in blocks newly stored */
+uint32_t sim_req_cached_tok(const struct sim_req *r); /* what the first scheduling found */
+uint32_t sim_req_created_tok(const struct sim_req *r); /* prompt tokens in blocks newly stored */
 uint32_t sim_req_new_tok(const struct sim_req *r);
 bool sim_req_scheduled(const struct sim_req *r);
-int64_t sim_req_first_us(const struct sim_req *r);        /* SIM_NEVER until then */
+int64_t sim_req_first_us(const struct sim_req *r); /* SIM_NEVER until then */
 int64_t sim_req_end_us(const struct sim_req *r);
-void sim_req_free(struct sim_req *r);                     /* one added with keep, after its end */
+void sim_req_free(struct sim_req *r); /* one added with keep, after its end */
 
 #endif

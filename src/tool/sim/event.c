@@ -125,7 +125,10 @@ static void put_lora_id(struct msgpack_out *o, const struct sim_event *v)
 
 /* ---- events ------------------------------------------------------------------------------------------------- */
 
-static uint32_t said_block(const struct sim_event *v, const struct sim_encoding *e) { return e->lie_block_tok ? e->lie_block_tok : v->block_tok; }
+static uint32_t said_block(const struct sim_event *v, const struct sim_encoding *e)
+{
+	return e->lie_block_tok ? e->lie_block_tok : v->block_tok;
+}
 
 static void stored_array(struct msgpack_out *o, const struct sim_event *v, const struct sim_encoding *e)
 {

@@ -8,29 +8,36 @@
 #include "base/vec.h"
 
 enum sim_spec { SIM_FULL, SIM_WINDOW, SIM_MAMBA };
-const char *sim_spec_name(enum sim_spec s);   /* full_attention, sliding_window, mamba */
+const char *sim_spec_name(enum sim_spec s); /* full_attention, sliding_window, mamba */
 
-struct sim_mmkey { struct str hash; int64_t offset; };        /* offset of the item from the block's start; negative in later blocks */
-struct sim_extra { struct str lora, salt; const struct sim_mmkey *mm; size_t n_mm; };   /* all empty: nil */
+struct sim_mmkey {
+	struct str hash;
+	int64_t offset;
+}; /* offset of the item from the block's start; negative in later blocks */
+struct sim_extra {
+	struct str lora, salt;
+	const struct sim_mmkey *mm;
+	size_t n_mm;
+}; /* all empty: nil */
 
 enum sim_event_kind { SIM_STORED, SIM_REMOVED, SIM_CLEARED };
 
 struct sim_event {
 	enum sim_event_kind kind;
 	uint32_t group;
-	const uint64_t *hashes;        /* stored: those of the blocks this group keeps, may be none; removed: one */
+	const uint64_t *hashes; /* stored: those of the blocks this group keeps, may be none; removed: one */
 	size_t n_hashes;
 	bool has_parent;
 	uint64_t parent;
-	const uint32_t *tok;           /* the whole range, kept or not */
+	const uint32_t *tok; /* the whole range, kept or not */
 	size_t n_tok;
 	uint32_t block_tok;
-	int64_t lora_id;               /* 0: nil */
+	int64_t lora_id; /* 0: nil */
 	struct str lora;
 	const struct sim_extra *extra; /* n_hashes entries */
 	enum sim_spec spec;
-	uint32_t window_tok;           /* windows only */
-	struct str session;            /* empty: left out */
+	uint32_t window_tok; /* windows only */
+	struct str session; /* empty: left out */
 };
 
 struct sim_batch {
@@ -46,7 +53,10 @@ void sim_batch_cleared(struct sim_batch *b);
 
 /* One batch as msgpack: [ts, [events], rank]. `array`: events as vLLM 0.23 sends them (12 long, all members);
  * else as maps (0.24 and later; members that equal their default are left out). */
-struct sim_encoding { bool array, wide_hashes; uint32_t lie_block_tok; };   /* wide: 32 bytes; lie: said instead of the truth when not 0 */
+struct sim_encoding {
+	bool array, wide_hashes;
+	uint32_t lie_block_tok;
+}; /* wide: 32 bytes; lie: said instead of the truth when not 0 */
 must_use enum err sim_batch_encode(const struct sim_batch *b, const struct sim_encoding *e, double unix_s, uint32_t rank, struct buf *out);
 
 #endif

@@ -68,8 +68,8 @@ static void send_piece(struct sim_exch *x, struct str piece)
 
 static struct str noise(const struct sim_exch *x)
 {
-	static const struct str kinds[] = { STR_INIT("data: {\"id\":\"chatcmpl-1\",\"choices\":[{\"index\":0,\"del\n\n"), STR_INIT("data: \xff\xfe\x01\n\n"),
-		                            STR_INIT("garbage without a field name\n\n"), STR_INIT("data: []\n\ndata: 17\n\n") };
+	static const struct str kinds[] = { STR_INIT("data: {\"id\":\"chatcmpl-1\",\"choices\":[{\"index\":0,\"del\n\n"),
+		STR_INIT("data: \xff\xfe\x01\n\n"), STR_INIT("garbage without a field name\n\n"), STR_INIT("data: []\n\ndata: 17\n\n") };
 	return kinds[(x->sent_bytes / 16) % ARRAY_LEN(kinds)];
 }
 

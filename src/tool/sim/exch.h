@@ -13,15 +13,15 @@ struct sim_exch {
 	struct http_req *r;
 	const struct sim_route *route;
 	struct buf body, out;
-	struct sim_call *call;          /* an inference call under way */
+	struct sim_call *call; /* an inference call under way */
 	struct io_timer *wait_timer;
-	struct sim_fault fault;         /* only with faulty */
+	struct sim_fault fault; /* only with faulty */
 	uint64_t sent_bytes;
-	bool faulty, silent;            /* silent: nothing more goes out */
+	bool faulty, silent; /* silent: nothing more goes out */
 };
 
 struct sim_exch *sim_exch_new(struct sim_worker *w, struct http_req *r, const struct sim_route *route);
-void sim_exch_free(struct sim_exch *x);            /* aborts its call */
+void sim_exch_free(struct sim_exch *x); /* aborts its call */
 
 /* Whole answers. */
 void sim_exch_json(struct sim_exch *x, int status, struct str body);

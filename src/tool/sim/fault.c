@@ -3,7 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct row { const char *word; char value; const char *text; } rows[] = {
+static const struct row {
+	const char *word;
+	char value;
+	const char *text;
+} rows[] = {
 #define X(name, word, value, text) { word, value, text },
 #include "sim/fault.def"
 #undef X

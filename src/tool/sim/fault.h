@@ -24,20 +24,22 @@ struct sim_fault {
 	enum sim_fault_kind kind;
 	double value;
 	double p;
-	uint64_t left, after;      /* left: UINT64_MAX = no limit */
-	uint32_t from, to;         /* workers, inclusive */
+	uint64_t left, after; /* left: UINT64_MAX = no limit */
+	uint32_t from, to; /* workers, inclusive */
 	bool worker_given;
-	char path[64];             /* empty: inference calls */
+	char path[64]; /* empty: inference calls */
 };
 
 /* SYNTAX: not in the grammar; RANGE: a value that makes no sense for its kind. */
 must_use enum err sim_fault_parse(struct str spec, struct sim_fault *ret_fault);
 const char *sim_fault_word(enum sim_fault_kind k);
-const char *sim_fault_help(void);   /* the grammar and every kind, for --help and error bodies */
-bool sim_fault_per_call(enum sim_fault_kind k);   /* one of those decided call by call */
+const char *sim_fault_help(void); /* the grammar and every kind, for --help and error bodies */
+bool sim_fault_per_call(enum sim_fault_kind k); /* one of those decided call by call */
 
 /* The per-call faults of a worker. */
-struct sim_faults { VEC(struct sim_fault) v; };
+struct sim_faults {
+	VEC(struct sim_fault) v;
+};
 void sim_faults_add(struct sim_faults *f, const struct sim_fault *x);
 void sim_faults_clear(struct sim_faults *f);
 /* What happens to this call: the first fault that matches and is due, else NULL. Counts it. Valid until the next change. */

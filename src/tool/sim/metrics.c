@@ -2,12 +2,24 @@
 
 #include <stdio.h>
 
-struct line { const char *name, *type, *help; double (*value)(const struct sim_engine_stats *s); const char *label; };
+struct line {
+	const char *name, *type, *help;
+	double (*value)(const struct sim_engine_stats *s);
+	const char *label;
+};
 
 static double running(const struct sim_engine_stats *s) { return s->running; }
 static double waiting(const struct sim_engine_stats *s) { return s->waiting; }
-static double none(const struct sim_engine_stats *s) { (void)s; return 0; }
-static double one(const struct sim_engine_stats *s) { (void)s; return 1; }
+static double none(const struct sim_engine_stats *s)
+{
+	(void)s;
+	return 0;
+}
+static double one(const struct sim_engine_stats *s)
+{
+	(void)s;
+	return 1;
+}
 static double usage(const struct sim_engine_stats *s) { return (double)s->used_blocks / s->size_blocks; }
 static double queries(const struct sim_engine_stats *s) { return (double)s->query_tok; }
 static double hits(const struct sim_engine_stats *s) { return (double)s->hit_tok; }
@@ -48,7 +60,8 @@ static enum err put_line(const struct sim_worker *w, struct buf *out, const stru
 		TRY(buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", l->name, l->help, l->name, l->type));
 	for (uint32_t r = 0; r < w->fleet->o->ranks; r++) {
 		struct sim_engine_stats s = sim_engine_stats(w->ranks[r].engine);
-		TRY(buf_printf(out, "%s{engine=\"%u\",model_name=\"%.*s\"%s} %.17g\n", l->name, r, STR_ARG(w->serving.model), l->label, l->value(&s)));
+		TRY(buf_printf(out, "%s{engine=\"%u\",model_name=\"%.*s\"%s} %.17g\n", l->name, r, STR_ARG(w->serving.model), l->label,
+			l->value(&s)));
 	}
 	return ERR_OK;
 }
@@ -57,14 +70,19 @@ static enum err put_line(const struct sim_worker *w, struct buf *out, const stru
 static enum err put_config(const struct sim_worker *w, struct buf *out)
 {
 	const struct sim_options *o = w->fleet->o;
-	TRY(buf_add(out, STR("# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n# TYPE vllm:cache_config_info gauge\n")));
+	TRY(buf_add(
+		out, STR("# HELP vllm:cache_config_info Information of the LLMEngine CacheConfig\n# TYPE vllm:cache_config_info gauge\n")));
 	for (uint32_t r = 0; r < o->ranks; r++) {
 		const struct sim_engine *e = w->ranks[r].engine;
 		uint32_t b = sim_engine_block_tok(e), n = sim_engine_blocks(e);
-		TRY(buf_printf(out, "vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%u\",cache_dtype=\"auto\",enable_prefix_caching=\"%s\",engine=\"%u\","
-		                    "gpu_memory_utilization=\"0.92\",hash_block_size=\"None\",kv_cache_size_tokens=\"%llu\",mamba_block_size=\"None\",num_cpu_blocks=\"None\","
-		                    "num_gpu_blocks=\"%u\",num_gpu_blocks_override=\"None\",prefix_caching_hash_algo=\"sha256\",prefix_match_unit=\"None\",sliding_window=\"None\"} 1.0\n",
-		               b, o->caching_off ? "False" : "True", r, (unsigned long long)b * n, n * o->ranks));
+		TRY(buf_printf(out,
+			"vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"%u\",cache_dtype=\"auto\",enable_prefix_caching="
+			"\"%s\",engine=\"%u\","
+			"gpu_memory_utilization=\"0.92\",hash_block_size=\"None\",kv_cache_size_tokens=\"%llu\",mamba_block_size=\"None\","
+			"num_cpu_blocks=\"None\","
+			"num_gpu_blocks=\"%u\",num_gpu_blocks_override=\"None\",prefix_caching_hash_algo=\"sha256\",prefix_match_unit="
+			"\"None\",sliding_window=\"None\"} 1.0\n",
+			b, o->caching_off ? "False" : "True", r, (unsigned long long)b * n, n * o->ranks));
 	}
 	return ERR_OK;
 }
@@ -80,12 +98,14 @@ static enum err put_rank(const struct sim_rank *r, struct buf *out)
 {
 	struct sim_engine_stats s = sim_engine_stats(r->engine);
 	return buf_printf(out,
-	                  "%s{\"rank\":%u,\"begun\":%llu,\"ended\":%llu,\"aborted\":%llu,\"preempted\":%llu,\"steps\":%llu,\"running\":%u,\"waiting\":%u,"
-	                  "\"prompt_tok\":%llu,\"query_tok\":%llu,\"hit_tok\":%llu,\"generated_tok\":%llu,\"used_blocks\":%u,\"held_blocks\":%u,\"size_blocks\":%u,\"events_seq\":%llu}",
-	                  r->n ? "," : "", r->n, (unsigned long long)s.begun, (unsigned long long)s.ended, (unsigned long long)s.aborted,
-	                  (unsigned long long)s.preempted, (unsigned long long)s.steps, s.running, s.waiting, (unsigned long long)s.prompt_tok,
-	                  (unsigned long long)s.query_tok, (unsigned long long)s.hit_tok, (unsigned long long)s.generated_tok, s.used_blocks, s.held_blocks,
-	                  s.size_blocks, (unsigned long long)r->seq);
+		"%s{\"rank\":%u,\"begun\":%llu,\"ended\":%llu,\"aborted\":%llu,\"preempted\":%llu,\"steps\":%llu,\"running\":%u,"
+		"\"waiting\":%u,"
+		"\"prompt_tok\":%llu,\"query_tok\":%llu,\"hit_tok\":%llu,\"generated_tok\":%llu,\"used_blocks\":%u,\"held_blocks\":%u,"
+		"\"size_blocks\":%u,\"events_seq\":%llu}",
+		r->n ? "," : "", r->n, (unsigned long long)s.begun, (unsigned long long)s.ended, (unsigned long long)s.aborted,
+		(unsigned long long)s.preempted, (unsigned long long)s.steps, s.running, s.waiting, (unsigned long long)s.prompt_tok,
+		(unsigned long long)s.query_tok, (unsigned long long)s.hit_tok, (unsigned long long)s.generated_tok, s.used_blocks,
+		s.held_blocks, s.size_blocks, (unsigned long long)r->seq);
 }
 
 static struct sim_engine_stats sum(const struct sim_worker *w)
@@ -105,14 +125,16 @@ enum err sim_stats_write(const struct sim_worker *w, struct buf *out)
 	struct sim_engine_stats s = sum(w);
 	const struct sim_counts *c = &w->counts;
 	TRY(buf_printf(out,
-	               "{\"worker\":%u,\"running\":%u,\"waiting\":%u,\"begun\":%llu,\"ended\":%llu,\"aborted\":%llu,\"steps\":%llu,\"used_blocks\":%u,\"prompt_tok\":%llu,"
-	               "\"query_tok\":%llu,\"hit_tok\":%llu,\"http_calls\":%llu,\"inference_calls\":%llu,\"tokenize_calls\":%llu,\"render_calls\":%llu,\"errors\":%llu,"
-	               "\"clients_gone\":%llu,\"open_calls\":%u,\"open_connections\":%llu,\"virtual_us\":%lld,\"ranks\":[",
-	               w->n, s.running, s.waiting, (unsigned long long)s.begun, (unsigned long long)s.ended, (unsigned long long)s.aborted,
-	               (unsigned long long)s.steps, s.used_blocks, (unsigned long long)s.prompt_tok, (unsigned long long)s.query_tok,
-	               (unsigned long long)s.hit_tok, (unsigned long long)c->calls, (unsigned long long)c->inference, (unsigned long long)c->tokenize,
-	               (unsigned long long)c->render, (unsigned long long)c->bad, (unsigned long long)c->gone, w->open_calls - 1,
-	               (unsigned long long)http_server_stats(w->server).open_conns, (long long)sim_worker_now_us(w)));
+		"{\"worker\":%u,\"running\":%u,\"waiting\":%u,\"begun\":%llu,\"ended\":%llu,\"aborted\":%llu,\"steps\":%llu,\"used_"
+		"blocks\":%u,\"prompt_tok\":%llu,"
+		"\"query_tok\":%llu,\"hit_tok\":%llu,\"http_calls\":%llu,\"inference_calls\":%llu,\"tokenize_calls\":%llu,\"render_calls\":"
+		"%llu,\"errors\":%llu,"
+		"\"clients_gone\":%llu,\"open_calls\":%u,\"open_connections\":%llu,\"virtual_us\":%lld,\"ranks\":[",
+		w->n, s.running, s.waiting, (unsigned long long)s.begun, (unsigned long long)s.ended, (unsigned long long)s.aborted,
+		(unsigned long long)s.steps, s.used_blocks, (unsigned long long)s.prompt_tok, (unsigned long long)s.query_tok,
+		(unsigned long long)s.hit_tok, (unsigned long long)c->calls, (unsigned long long)c->inference,
+		(unsigned long long)c->tokenize, (unsigned long long)c->render, (unsigned long long)c->bad, (unsigned long long)c->gone,
+		w->open_calls - 1, (unsigned long long)http_server_stats(w->server).open_conns, (long long)sim_worker_now_us(w)));
 	for (uint32_t r = 0; r < w->fleet->o->ranks; r++)
 		TRY(put_rank(&w->ranks[r], out));
 	return buf_add(out, STR("]}"));

@@ -9,7 +9,7 @@ enum kind { TEXT, COUNT, REAL, FLAG, CALL };
 struct row {
 	const char *name, *value, *text;
 	enum kind kind;
-	size_t at;                                    /* offset in struct sim_options */
+	size_t at; /* offset in struct sim_options */
 	double min, max;
 	bool (*call)(struct sim_options *o, struct str v);
 };
@@ -92,17 +92,23 @@ static bool set_groups(struct sim_options *o, struct str v)
 static const struct row rows[] = {
 	{ "--workers", "N", "how many workers; worker i serves HTTP on PORT+i (1)", COUNT, AT(workers), 1, 1000, NULL },
 	{ "--port", "BASE", "first HTTP port (8000)", COUNT, AT(port), 1, 65535, NULL },
-	{ "--events-port", "BASE", "first KV event port; worker i, rank r: BASE + i*RANKS + r (PORT + WORKERS)", COUNT, AT(events_port), 1, 65535, NULL },
-	{ "--replay-port", "BASE", "first replay port, laid out alike (EVENTS_PORT + WORKERS*RANKS)", COUNT, AT(replay_port), 1, 65535, NULL },
+	{ "--events-port", "BASE", "first KV event port; worker i, rank r: BASE + i*RANKS + r (PORT + WORKERS)", COUNT, AT(events_port), 1,
+		65535, NULL },
+	{ "--replay-port", "BASE", "first replay port, laid out alike (EVENTS_PORT + WORKERS*RANKS)", COUNT, AT(replay_port), 1, 65535,
+		NULL },
 	{ "--host", "ADDRESS", "address to bind (127.0.0.1)", TEXT, AT(host), 0, 0, NULL },
 	{ "--model", "NAME", "served model name (the profile's)", TEXT, AT(model), 0, 0, NULL },
 	{ "--profile", "NAME", "accelerator and model, see below (qwen3-32b-h100-tp2)", CALL, 0, 0, 0, set_profile },
 	{ "--block-size", "N", "tokens a block (the profile's)", COUNT, AT(block_tok), 1, 65536, NULL },
-	{ "--blocks", "N", "KV cache blocks of a rank, the null block included (the profile's capacity)", COUNT, AT(blocks), 2, 1u << 28, NULL },
-	{ "--groups", "LIST", "KV cache groups: full, window:TOKENS, mamba, each with *COUNT: window:512*5,full (full)", CALL, 0, 0, 0, set_groups },
-	{ "--retention", "N|all", "prefix_cache_retention_interval of window and mamba groups (0: tails only)", CALL, 0, 0, 0, set_retention },
+	{ "--blocks", "N", "KV cache blocks of a rank, the null block included (the profile's capacity)", COUNT, AT(blocks), 2, 1u << 28,
+		NULL },
+	{ "--groups", "LIST", "KV cache groups: full, window:TOKENS, mamba, each with *COUNT: window:512*5,full (full)", CALL, 0, 0, 0,
+		set_groups },
+	{ "--retention", "N|all", "prefix_cache_retention_interval of window and mamba groups (0: tails only)", CALL, 0, 0, 0,
+		set_retention },
 	{ "--no-prefix-caching", NULL, "prefix caching off: no hit, no event", FLAG, AT(caching_off), 0, 0, NULL },
-	{ "--max-model-len", "N", "longest sequence (the profile's, at most what the cache can hold)", COUNT, AT(max_model_tok), 2, 1u << 30, NULL },
+	{ "--max-model-len", "N", "longest sequence (the profile's, at most what the cache can hold)", COUNT, AT(max_model_tok), 2,
+		1u << 30, NULL },
 	{ "--max-num-batched-tokens", "N", "token budget of a step (the profile's)", COUNT, AT(budget_tok), 1, 1u << 30, NULL },
 	{ "--max-num-seqs", "N", "running sequences at most (the profile's)", COUNT, AT(max_seqs), 1, 65536, NULL },
 	{ "--data-parallel-size", "N", "ranks of each worker (1)", COUNT, AT(ranks), 1, 64, NULL },
@@ -117,7 +123,8 @@ static const struct row rows[] = {
 	{ "--default-tokens", "N", "answer length of a chat without max_tokens (128)", COUNT, AT(default_new_tok), 1, 1u << 20, NULL },
 	{ "--time-scale", "X", "X times faster than real (1)", REAL, AT(time_scale), 1e-3, 1e6, NULL },
 	{ "--jitter", "SIGMA", "lognormal spread of step times (0.05)", REAL, AT(jitter), 0, 1, NULL },
-	{ "--idle-timeout", "S", "idle connections are closed after S seconds, as vLLM does; 0: never (5)", REAL, AT(idle_s), 0, 1e6, NULL },
+	{ "--idle-timeout", "S", "idle connections are closed after S seconds, as vLLM does; 0: never (5)", REAL, AT(idle_s), 0, 1e6,
+		NULL },
 	{ "--seed", "N", "seed of jitter and of faults by chance (1)", COUNT, AT(seed), 0, 9e18, NULL },
 	{ "--fault", "SPEC", "something that goes wrong, see below; repeatable", CALL, 0, 0, 0, set_fault },
 };
@@ -174,15 +181,26 @@ static bool derive_ports(struct sim_options *o, char why[256])
 
 bool sim_options_parse(int argc, char **argv, struct sim_options *o, char why[256])
 {
-	*o = (struct sim_options){ .host = "127.0.0.1", .workers = 1, .port = 8000, .ranks = 1, .topic = "", .time_scale = 1, .jitter = 0.05, .idle_s = 5,
-	                           .seed = 1, .default_new_tok = 128 };
+	*o = (struct sim_options){ .host = "127.0.0.1",
+		.workers = 1,
+		.port = 8000,
+		.ranks = 1,
+		.topic = "",
+		.time_scale = 1,
+		.jitter = 0.05,
+		.idle_s = 5,
+		.seed = 1,
+		.default_new_tok = 128 };
 	o->profile = sim_profile_at(0);
 	for (int i = 1; i < argc; i++) {
 		struct str name, value;
 		bool glued = str_cut(str_of(argv[i]), '=', &name, &value);
 		const struct row *r = find_row(name);
 		if (!r || (glued && r->kind == FLAG) || (!glued && r->kind != FLAG && i + 1 == argc)) {
-			snprintf(why, 256, r ? "%.*s: wants %s" : "%.*s: no such option%s", STR_ARG(name), !r ? "" : r->kind == FLAG ? "no value" : r->value);
+			snprintf(why, 256, r ? "%.*s: wants %s" : "%.*s: no such option%s", STR_ARG(name),
+				!r                ? ""
+				: r->kind == FLAG ? "no value"
+						  : r->value);
 			return false;
 		}
 		const char *v = r->kind == FLAG ? "" : glued ? value.p : argv[++i];

@@ -12,7 +12,7 @@ struct sim_options {
 	uint32_t workers, port, events_port, replay_port;
 	const char *model;
 	const struct sim_profile *profile;
-	uint32_t block_tok, blocks, max_model_tok, budget_tok, max_seqs;   /* 0: the profile's */
+	uint32_t block_tok, blocks, max_model_tok, budget_tok, max_seqs; /* 0: the profile's */
 	uint32_t ranks;
 	bool array_events, wide_hashes, no_events, old_replay;
 	const char *topic;

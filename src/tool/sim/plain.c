@@ -24,10 +24,13 @@ static enum err put_model(struct sim_exch *x, struct str id, struct str root, st
 	TRY(buf_add(b, STR(",\"parent\":")));
 	TRY(parent.n ? json_quote(b, parent) : buf_add(b, STR("null")));
 	TRY(parent.n ? buf_add(b, STR(",\"max_model_len\":null")) : buf_printf(b, ",\"max_model_len\":%u", x->w->serving.max_model_tok));
-	return buf_printf(b, ",\"permission\":[{\"id\":\"modelperm-%016llx\",\"object\":\"model_permission\",\"created\":%lld,\"allow_create_engine\":false,"
-	                     "\"allow_sampling\":true,\"allow_logprobs\":true,\"allow_search_indices\":false,\"allow_view\":true,\"allow_fine_tuning\":false,"
-	                     "\"organization\":\"*\",\"group\":null,\"is_blocking\":false}]}",
-	                  (unsigned long long)sim_worker_random(x->w), (long long)(io_unix_us() / 1000000));
+	return buf_printf(b,
+		",\"permission\":[{\"id\":\"modelperm-%016llx\",\"object\":\"model_permission\",\"created\":%lld,\"allow_create_engine\":"
+		"false,"
+		"\"allow_sampling\":true,\"allow_logprobs\":true,\"allow_search_indices\":false,\"allow_view\":true,\"allow_fine_tuning\":"
+		"false,"
+		"\"organization\":\"*\",\"group\":null,\"is_blocking\":false}]}",
+		(unsigned long long)sim_worker_random(x->w), (long long)(io_unix_us() / 1000000));
 }
 
 static enum err put_models(struct sim_exch *x)
@@ -65,7 +68,8 @@ static void lora_text(struct sim_exch *x, struct str name, const char *what)
 static bool lora_name(struct sim_exch *x, const struct json_doc *doc, struct str *ret_name)
 {
 	struct sim_fail f;
-	if (json_str(json_get(json_root(doc), STR("lora_name")), ret_name) && ret_name->n && ret_name->n < sizeof(((struct sim_lora *)0)->name))
+	if (json_str(json_get(json_root(doc), STR("lora_name")), ret_name) && ret_name->n &&
+		ret_name->n < sizeof(((struct sim_lora *)0)->name))
 		return true;
 	sim_fail_set(&f, 400, "InvalidUserInput", "", "'lora_name' needs to be provided to load a LoRA adapter.");
 	sim_exch_fail(x, &f);
@@ -86,7 +90,8 @@ void sim_plain_load_lora(struct sim_exch *x)
 		return;
 	}
 	if (!json_str(json_get(json_root(doc), STR("lora_path")), &path) || path.n >= sizeof(l.path) || lora_at(s, name) < s->loras.n) {
-		sim_fail_set(&f, 400, "InvalidUserInput", "", "The lora adapter '%.*s' has already been loaded, or has no usable path.", STR_ARG(name));
+		sim_fail_set(&f, 400, "InvalidUserInput", "", "The lora adapter '%.*s' has already been loaded, or has no usable path.",
+			STR_ARG(name));
 		sim_exch_fail(x, &f);
 	} else {
 		memcpy(l.name, name.p, name.n);
@@ -145,9 +150,11 @@ static enum err put_sources(struct sim_exch *x)
 	TRY(buf_add(&x->out, STR("{")));
 	for (uint32_t r = 0; r < o->ranks; r++) {
 		uint32_t nth = x->w->n * o->ranks + r;
-		TRY(buf_printf(&x->out, "%s\"%u\":{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:%u\",\"replay_endpoint\":\"tcp://*:%u\","
-		                        "\"buffer_steps\":10000,\"hwm\":100000,\"max_queue_size\":100000,\"topic\":",
-		               r ? "," : "", r, o->events_port + nth, o->replay_port + nth));
+		TRY(buf_printf(&x->out,
+			"%s\"%u\":{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\",\"endpoint\":\"tcp://"
+			"*:%u\",\"replay_endpoint\":\"tcp://*:%u\","
+			"\"buffer_steps\":10000,\"hwm\":100000,\"max_queue_size\":100000,\"topic\":",
+			r ? "," : "", r, o->events_port + nth, o->replay_port + nth));
 		TRY(json_quote(&x->out, str_of(o->topic)));
 		TRY(buf_add(&x->out, STR("}")));
 	}

@@ -8,7 +8,7 @@
 struct block {
 	uint64_t hash;
 	uint32_t refs;
-	uint32_t prev, next;            /* free queue; block 0 is its head */
+	uint32_t prev, next; /* free queue; block 0 is its head */
 	uint32_t prev_copy, next_copy, last_copy;
 	uint32_t group;
 	bool holds;
@@ -18,7 +18,7 @@ struct sim_pool {
 	struct block *blocks;
 	uint32_t n;
 	size_t free_n, held_n;
-	struct map first;               /* (group, hash) -> oldest copy */
+	struct map first; /* (group, hash) -> oldest copy */
 	struct sim_batch *out;
 };
 

@@ -3,12 +3,17 @@
 #include <math.h>
 
 /* Columns of the fitted table; capacities marked there as derived are rounded as given. */
-#define DENSE(n, d, m, a, b, q, w, k, kv) \
-	{ .name = n, .what = d, .model = m, .a_ms = a, .b_us_tok = b, .q_ns_tok2 = q, .w_ms = w, .k_us_tok = k, .c0_ms = 1, .r_ms = 0.03, \
-	  .kv_tok = kv, .budget_tok = 8192, .max_seqs = 256, .block_tok = 16, .max_model_tok = 131072 }
-#define EXPERTS(n, d, m, b, q, w0, w1, k, kv) \
-	{ .name = n, .what = d, .model = m, .a_ms = 28, .b_us_tok = b, .q_ns_tok2 = q, .w_ms = w0, .w1_ms = w1, .idle_share = 31.0 / 32, \
-	  .k_us_tok = k, .c0_ms = 2, .r_ms = 0.03, .kv_tok = kv, .budget_tok = 8192, .max_seqs = 256, .block_tok = 16, .max_model_tok = 131072 }
+#define DENSE(n, d, m, a, b, q, w, k, kv)                                                                                                  \
+	{                                                                                                                                  \
+		.name = n, .what = d, .model = m, .a_ms = a, .b_us_tok = b, .q_ns_tok2 = q, .w_ms = w, .k_us_tok = k, .c0_ms = 1,          \
+		.r_ms = 0.03, .kv_tok = kv, .budget_tok = 8192, .max_seqs = 256, .block_tok = 16, .max_model_tok = 131072                  \
+	}
+#define EXPERTS(n, d, m, b, q, w0, w1, k, kv)                                                                                              \
+	{                                                                                                                                  \
+		.name = n, .what = d, .model = m, .a_ms = 28, .b_us_tok = b, .q_ns_tok2 = q, .w_ms = w0, .w1_ms = w1,                      \
+		.idle_share = 31.0 / 32, .k_us_tok = k, .c0_ms = 2, .r_ms = 0.03, .kv_tok = kv, .budget_tok = 8192, .max_seqs = 256,       \
+		.block_tok = 16, .max_model_tok = 131072                                                                                   \
+	}
 
 static const struct sim_profile profiles[] = {
 	DENSE("qwen3-32b-h100-tp2", "Qwen3-32B on 2 H100", "Qwen/Qwen3-32B", 25, 55, 0.95, 9.8, 0.062, 307328),
@@ -21,12 +26,32 @@ static const struct sim_profile profiles[] = {
 	DENSE("llama-70b-h100-tp8", "Llama-3.3-70B on 8 H100", "meta-llama/Llama-3.3-70B-Instruct", 25, 43, 0.33, 10.5, 0.019, 1420000),
 	EXPERTS("gpt-oss-120b-h200", "gpt-oss-120b on one H200", "openai/gpt-oss-120b", 19.3, 0.304, 1.2, 12, 0.012, 1220000),
 	/* Capacity at 80 GB is not published: the H200's less the 61 GB it lacks, at 72 KiB a token. */
-	EXPERTS("gpt-oss-120b-h100", "gpt-oss-120b on one H100 (KV capacity estimated)", "openai/gpt-oss-120b", 19.5, 0.31, 1.8, 17, 0.017, 390000),
-	{ .name = "llama-3b-cpu", .what = "Llama-3.2-3B on a Sapphire Rapids CPU", .model = "meta-llama/Llama-3.2-3B-Instruct", .a_ms = 20,
-	  .b_us_tok = 508, .q_ns_tok2 = 1, .w_ms = 45, .k_us_tok = 1, .c0_ms = 1, .r_ms = 0.03, .kv_tok = 65536, .budget_tok = 2048, .max_seqs = 64,
-	  .block_tok = 128, .max_model_tok = 32768 },
-	{ .name = "instant", .what = "answers at once: measures the gateway's own cost", .model = "instant", .kv_tok = 4194304,
-	  .budget_tok = 1u << 30, .max_seqs = 4096, .block_tok = 16, .max_model_tok = 1048576, .instant = true },
+	EXPERTS("gpt-oss-120b-h100", "gpt-oss-120b on one H100 (KV capacity estimated)", "openai/gpt-oss-120b", 19.5, 0.31, 1.8, 17, 0.017,
+		390000),
+	{ .name = "llama-3b-cpu",
+		.what = "Llama-3.2-3B on a Sapphire Rapids CPU",
+		.model = "meta-llama/Llama-3.2-3B-Instruct",
+		.a_ms = 20,
+		.b_us_tok = 508,
+		.q_ns_tok2 = 1,
+		.w_ms = 45,
+		.k_us_tok = 1,
+		.c0_ms = 1,
+		.r_ms = 0.03,
+		.kv_tok = 65536,
+		.budget_tok = 2048,
+		.max_seqs = 64,
+		.block_tok = 128,
+		.max_model_tok = 32768 },
+	{ .name = "instant",
+		.what = "answers at once: measures the gateway's own cost",
+		.model = "instant",
+		.kv_tok = 4194304,
+		.budget_tok = 1u << 30,
+		.max_seqs = 4096,
+		.block_tok = 16,
+		.max_model_tok = 1048576,
+		.instant = true },
 };
 
 const struct sim_profile *sim_profile_at(size_t i) { return i < ARRAY_LEN(profiles) ? &profiles[i] : NULL; }
@@ -46,6 +71,6 @@ double sim_profile_step_us(const struct sim_profile *p, const struct sim_step_lo
 	double tokens = (double)(l->prefill_tok + l->decodes);
 	double weights_us = 1e3 * (p->w_ms + p->w1_ms * (1 - pow(p->idle_share, tokens)));
 	double linear_us = p->b_us_tok * (double)l->prefill_tok;
-	return 1e3 * p->c0_ms + MAX(weights_us, linear_us) + 1e-3 * p->q_ns_tok2 * l->chunk_tok2 +
-	       p->k_us_tok * (double)l->decode_ctx_tok + 1e3 * p->r_ms * l->decodes;
+	return 1e3 * p->c0_ms + MAX(weights_us, linear_us) + 1e-3 * p->q_ns_tok2 * l->chunk_tok2 + p->k_us_tok * (double)l->decode_ctx_tok +
+	       1e3 * p->r_ms * l->decodes;
 }

@@ -16,7 +16,9 @@ static void answer(struct sim_exch *x, const struct json_writer *w)
 	if (json_writer_done(w) == ERR_OK)
 		sim_exch_json(x, 200, buf_str(&x->out));
 	else
-		sim_exch_json(x, 500, STR("{\"error\":{\"message\":\"the answer is too large\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"));
+		sim_exch_json(x, 500,
+			STR("{\"error\":{\"message\":\"the answer is too "
+			    "large\",\"type\":\"InternalServerError\",\"param\":null,\"code\":500}}"));
 }
 
 static struct json_writer writer(struct sim_exch *x)
@@ -135,9 +137,11 @@ static enum err put_rendered(struct buf *out, const struct sim_spec_call *c, con
 	}
 	TRY(buf_printf(out, ",\"content_parts\":null,\"sampling_params\":{\"temperature\":1.0,\"max_tokens\":%u},\"model\":", c->max_new));
 	TRY(json_quote(out, c->model));
-	TRY(buf_printf(out, ",\"reasoning_ended\":null,\"reasoning_parser_kwargs\":null,\"return_token_ids\":null,\"output_mode\":\"tokens\",\"stream\":%s,"
-	                    "\"stream_options\":null,\"cache_salt\":",
-	               c->stream ? "true" : "false"));
+	TRY(buf_printf(out,
+		",\"reasoning_ended\":null,\"reasoning_parser_kwargs\":null,\"return_token_ids\":null,\"output_mode\":\"tokens\","
+		"\"stream\":%s,"
+		"\"stream_options\":null,\"cache_salt\":",
+		c->stream ? "true" : "false"));
 	TRY(c->salt.n ? json_quote(out, c->salt) : buf_add(out, STR("null")));
 	return buf_add(out, STR(",\"priority\":0,\"kv_transfer_params\":null,\"ec_transfer_params\":null}"));
 }
@@ -151,7 +155,8 @@ static enum err put_all_rendered(struct sim_exch *x, const struct sim_spec_call 
 	if (list)
 		TRY(buf_add(&x->out, STR("[")));
 	for (size_t i = 0; i < c->prompts.n; i++) {
-		snprintf(id, sizeof(id), c->prompts.n > 1 ? "%s-%016llx-%zu" : "%s-%016llx", list ? "cmpl" : "chatcmpl", (unsigned long long)random, i);
+		snprintf(id, sizeof(id), c->prompts.n > 1 ? "%s-%016llx-%zu" : "%s-%016llx", list ? "cmpl" : "chatcmpl",
+			(unsigned long long)random, i);
 		if (i)
 			TRY(buf_add(&x->out, STR(",")));
 		TRY(put_rendered(&x->out, c, &c->prompts.p[i], id));
@@ -204,7 +209,8 @@ void sim_prompt_count_tokens(struct sim_exch *x)
 		sim_exch_json(x, 400, STR("{}"));
 	} else {
 		buf_clear(&x->out);
-		must(buf_printf(&x->out, "{\"input_tokens\":%zu,\"context_management\":{\"original_input_tokens\":%zu}}", p.tok.n, p.tok.n) == ERR_OK);
+		must(buf_printf(&x->out, "{\"input_tokens\":%zu,\"context_management\":{\"original_input_tokens\":%zu}}", p.tok.n,
+			     p.tok.n) == ERR_OK);
 		sim_exch_json(x, 200, buf_str(&x->out));
 	}
 	sim_prompt_done(&p);
@@ -232,7 +238,9 @@ static enum err put_embeddings(struct buf *out, struct str model, size_t inputs,
 	TRY(buf_add(out, STR(",\"data\":[")));
 	for (size_t i = 0; i < inputs; i++)
 		TRY(buf_printf(out, "%s{\"index\":%zu,\"object\":\"embedding\",\"embedding\":[0.5,-0.5,0.5,-0.5]}", i ? "," : "", i));
-	return buf_printf(out, "],\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu,\"completion_tokens\":0,\"prompt_tokens_details\":null}}", n_tok, n_tok);
+	return buf_printf(out,
+		"],\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu,\"completion_tokens\":0,\"prompt_tokens_details\":null}}", n_tok,
+		n_tok);
 }
 
 void sim_prompt_embeddings(struct sim_exch *x)

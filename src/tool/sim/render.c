@@ -6,7 +6,10 @@
 
 enum { MAX_TEXT = 64 << 20 };
 
-struct image { struct str hash; uint32_t n_tok; };
+struct image {
+	struct str hash;
+	uint32_t n_tok;
+};
 
 struct render {
 	struct buf text;
@@ -84,7 +87,7 @@ static void put_settings(struct render *r, const struct json_val *body)
 		if (!str_eq(it.key, named[0]) && !str_eq(it.key, named[1]))
 			put_setting(r, it.key, it.val);
 	if (r->text.n == empty)
-		r->text.n = mark;   /* nothing said: no such message */
+		r->text.n = mark; /* nothing said: no such message */
 	else
 		put(r, STR("<|im_end|>\n"));
 }
@@ -126,7 +129,8 @@ static void put_part(struct render *r, const struct json_val *part, bool *first)
 		return;
 	}
 	const struct json_val *url = json_get(part, STR("image_url"));
-	if (json_str(url, &s) || json_str(json_get(url, STR("url")), &s) || json_str(json_get(json_get(part, STR("source")), STR("data")), &s))
+	if (json_str(url, &s) || json_str(json_get(url, STR("url")), &s) ||
+		json_str(json_get(json_get(part, STR("source")), STR("data")), &s))
 		put_image(r, s);
 	else if (json_is(part, JSON_OBJECT))
 		put_json(r, part);
@@ -220,7 +224,8 @@ void sim_render_text(struct sim_vocab *v, struct str text, struct sim_prompt *ou
 	sim_tokenize(v, text, &out->tok);
 }
 
-static enum err render_with_system(struct sim_vocab *v, struct render *r, const struct json_val *body, const struct json_val *system, struct sim_prompt *out)
+static enum err render_with_system(
+	struct sim_vocab *v, struct render *r, const struct json_val *body, const struct json_val *system, struct sim_prompt *out)
 {
 	put_tools(r, json_get(body, STR("tools")));
 	if (present(system)) {

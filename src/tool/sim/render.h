@@ -11,8 +11,8 @@
 
 struct sim_prompt {
 	sim_ids tok;
-	VEC(struct sim_mm) mm;          /* hashes live in the arena given */
-	struct str text;                /* completions with a text prompt: the text */
+	VEC(struct sim_mm) mm; /* hashes live in the arena given */
+	struct str text; /* completions with a text prompt: the text */
 };
 void sim_prompt_done(struct sim_prompt *p);
 

@@ -50,9 +50,12 @@ struct json_doc *sim_route_json(struct sim_exch *x)
 	struct json_doc *doc = NULL;
 	struct str body = buf_str(&x->body);
 	if (!body.n)
-		sim_fail_set(&f, 400, "Bad Request", "body", "1 validation error:\n  {'type': 'missing', 'loc': 'body', 'msg': 'Field required', 'input': 'None'}");
+		sim_fail_set(&f, 400, "Bad Request", "body",
+			"1 validation error:\n  {'type': 'missing', 'loc': 'body', 'msg': 'Field required', 'input': 'None'}");
 	else if (!is_json(http_find(x->r->headers, STR("content-type"))))
-		sim_fail_set(&f, 400, "Bad Request", "body", "1 validation error:\n  {'type': 'value_error', 'loc': 'body', 'msg': 'Unsupported Media Type: Only application/json is allowed'}");
+		sim_fail_set(&f, 400, "Bad Request", "body",
+			"1 validation error:\n  {'type': 'value_error', 'loc': 'body', 'msg': 'Unsupported Media Type: Only "
+			"application/json is allowed'}");
 	else if (json_parse(body, body.n, &doc) == ERR_OK && json_is(json_root(doc), JSON_OBJECT))
 		return doc;
 	else
@@ -89,7 +92,8 @@ static void response_by_id(struct sim_exch *x)
 	struct str id = str_skip(x->r->path, sizeof("/v1/responses/") - 1);
 	struct sim_fail f;
 	buf_clear(&x->out);
-	if (sim_worker_holds_response(x->w, id) && buf_printf(&x->out, "{\"id\":\"%.*s\",\"object\":\"response\",\"status\":\"completed\"}", STR_ARG(id)) == ERR_OK) {
+	if (sim_worker_holds_response(x->w, id) &&
+		buf_printf(&x->out, "{\"id\":\"%.*s\",\"object\":\"response\",\"status\":\"completed\"}", STR_ARG(id)) == ERR_OK) {
 		sim_exch_json(x, 200, buf_str(&x->out));
 		return;
 	}
@@ -166,7 +170,8 @@ static bool fail_on_purpose(struct sim_exch *x)
 	struct sim_fail f;
 	switch ((int)x->fault.kind) {
 	case SIM_FAULT_STATUS:
-		sim_fail_set(&f, (int)x->fault.value, x->fault.value < 500 ? "BadRequestError" : "InternalServerError", "", "simulated failure");
+		sim_fail_set(
+			&f, (int)x->fault.value, x->fault.value < 500 ? "BadRequestError" : "InternalServerError", "", "simulated failure");
 		x->faulty = false;
 		sim_exch_fail(x, &f);
 		return true;
@@ -220,5 +225,9 @@ static void on_done(struct http_req *r)
 	r->user = NULL;
 }
 
-const struct http_server_ops sim_route_ops = { .on_request = on_request, .on_body = on_body, .on_body_end = on_body_end, .on_drain = on_drain,
-	                                       .on_gone = on_gone, .on_done = on_done };
+const struct http_server_ops sim_route_ops = { .on_request = on_request,
+	.on_body = on_body,
+	.on_body_end = on_body_end,
+	.on_drain = on_drain,
+	.on_gone = on_gone,
+	.on_done = on_done };

@@ -7,8 +7,8 @@
 struct sim_route {
 	const char *method, *path;
 	void (*handle)(struct sim_exch *x);
-	bool inference;         /* faults aim at it unless told otherwise */
-	bool prefix;            /* the path goes on */
+	bool inference; /* faults aim at it unless told otherwise */
+	bool prefix; /* the path goes on */
 };
 
 /* The body as JSON; NULL after an error was answered. */

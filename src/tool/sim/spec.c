@@ -21,9 +21,9 @@ void sim_fail_bad_json(struct sim_fail *f, size_t body_bytes)
 	char loc[48];
 	snprintf(loc, sizeof(loc), "body.%zu", body_bytes ? body_bytes - 1 : 0);
 	sim_fail_set(f, 400, INVALID, loc,
-	             "1 validation error:\n  {'type': 'json_invalid', 'loc': '%s', 'msg': 'JSON decode error', 'input': '<dict of 0 items>', "
-	             "'ctx': {'error': 'Expecting value'}}",
-	             loc);
+		"1 validation error:\n  {'type': 'json_invalid', 'loc': '%s', 'msg': 'JSON decode error', 'input': '<dict of 0 items>', "
+		"'ctx': {'error': 'Expecting value'}}",
+		loc);
 }
 
 enum err sim_fail_write(const struct sim_fail *f, struct buf *out)
@@ -52,7 +52,8 @@ static bool invalid(struct sim_fail *f, const char *member, const char *type, co
 {
 	char loc[48];
 	snprintf(loc, sizeof(loc), "body.%s", member);
-	sim_fail_set(f, 400, INVALID, loc, "1 validation error:\n  {'type': '%s', 'loc': '%s', 'msg': '%s', 'input': '<a value>'}", type, loc, msg);
+	sim_fail_set(f, 400, INVALID, loc, "1 validation error:\n  {'type': '%s', 'loc': '%s', 'msg': '%s', 'input': '<a value>'}", type,
+		loc, msg);
 	return false;
 }
 
@@ -64,7 +65,8 @@ static bool absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL
 static bool read_bool(const struct json_val *body, const char *name, bool *out, struct sim_fail *f)
 {
 	const struct json_val *v = json_get(body, str_of(name));
-	return absent(v) || json_bool(v, out) || invalid(f, name, "bool_parsing", "Input should be a valid boolean, unable to interpret input");
+	return absent(v) || json_bool(v, out) ||
+	       invalid(f, name, "bool_parsing", "Input should be a valid boolean, unable to interpret input");
 }
 
 static bool read_str(const struct json_val *body, const char *name, struct str *out, struct sim_fail *f)
@@ -78,7 +80,8 @@ static bool read_count(const struct json_val *body, const char *name, int64_t *o
 {
 	const struct json_val *v = json_get(body, str_of(name));
 	*found = !absent(v);
-	return !*found || json_i64(v, out) || invalid(f, name, "int_parsing", "Input should be a valid integer, unable to parse string as an integer");
+	return !*found || json_i64(v, out) ||
+	       invalid(f, name, "int_parsing", "Input should be a valid integer, unable to parse string as an integer");
 }
 
 static const struct sim_lora *find_lora(const struct sim_serving *s, struct str name)
@@ -89,7 +92,8 @@ static const struct sim_lora *find_lora(const struct sim_serving *s, struct str 
 	return NULL;
 }
 
-bool sim_spec_model(const struct sim_serving *s, const struct json_val *body, struct str *ret_model, struct sim_identity *ret_lora, struct sim_fail *f)
+bool sim_spec_model(
+	const struct sim_serving *s, const struct json_val *body, struct str *ret_model, struct sim_identity *ret_lora, struct sim_fail *f)
 {
 	struct str name = { 0 };
 	if (!read_str(body, "model", &name, f))
@@ -100,8 +104,8 @@ bool sim_spec_model(const struct sim_serving *s, const struct json_val *body, st
 	}
 	const struct sim_lora *l = find_lora(s, name);
 	if (!l) {
-		sim_fail_set(f, 404, "NotFoundError", "model", "The model `%.*s` does not exist. Valid aliases: %.*s.", (int)MIN(name.n, 100u), name.p,
-		             STR_ARG(s->model));
+		sim_fail_set(f, 404, "NotFoundError", "model", "The model `%.*s` does not exist. Valid aliases: %.*s.",
+			(int)MIN(name.n, 100u), name.p, STR_ARG(s->model));
 		return false;
 	}
 	*ret_model = str_of(l->name);
@@ -135,10 +139,12 @@ bool sim_spec_messages(const struct json_val *body, struct sim_fail *f)
 static bool check_new_tok(const struct sim_serving *s, const char *name, int64_t v, struct sim_fail *f)
 {
 	if (v < 1)
-		sim_fail_set(f, 400, BAD, name, "%s must be at least 1, got %lld. (parameter=%s, value=%lld)", name, (long long)v, name, (long long)v);
+		sim_fail_set(f, 400, BAD, name, "%s must be at least 1, got %lld. (parameter=%s, value=%lld)", name, (long long)v, name,
+			(long long)v);
 	else if (v > s->max_model_tok)
-		sim_fail_set(f, 400, BAD, name, "%s=%lld cannot be greater than max_model_len=%u. Please request fewer output tokens. (parameter=%s, value=%lld)", name,
-		             (long long)v, s->max_model_tok, name, (long long)v);
+		sim_fail_set(f, 400, BAD, name,
+			"%s=%lld cannot be greater than max_model_len=%u. Please request fewer output tokens. (parameter=%s, value=%lld)",
+			name, (long long)v, s->max_model_tok, name, (long long)v);
 	else
 		return true;
 	return false;
@@ -173,9 +179,11 @@ static bool check_length(const struct sim_serving *s, const struct sim_spec_call
 		if (n >= s->max_model_tok) {
 			size_t said = MIN(n, s->max_model_tok + 1u);
 			sim_fail_set(f, 400, BAD, "input_tokens",
-			             "This model's maximum context length is %u tokens. However, your prompt contains at least %zu input tokens, which exceeds this limit "
-			             "even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=%zu)",
-			             s->max_model_tok, said, said);
+				"This model's maximum context length is %u tokens. However, your prompt contains at least %zu input "
+				"tokens, which exceeds this limit "
+				"even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, "
+				"value=%zu)",
+				s->max_model_tok, said, said);
 			return false;
 		}
 	}
@@ -257,7 +265,9 @@ static bool read_input(const struct sim_serving *s, const struct json_val *body,
 	case SIM_COMPLETION: return read_prompts(s, json_get(body, STR("prompt")), c, f);
 	case SIM_RESPONSES: return json_get(body, STR("input")) ? rendered(s, sim_render_responses, body, c, f) : missing(f, "input");
 	case SIM_MESSAGES: return sim_spec_messages(body, f) && rendered(s, sim_render_messages, body, c, f);
-	case SIM_GENERATE: return json_len(json_get(body, STR("token_ids"))) ? read_prompts(s, json_get(body, STR("token_ids")), c, f) : missing(f, "token_ids");
+	case SIM_GENERATE:
+		return json_len(json_get(body, STR("token_ids"))) ? read_prompts(s, json_get(body, STR("token_ids")), c, f)
+								  : missing(f, "token_ids");
 	}
 	return false;
 }
@@ -270,7 +280,9 @@ static bool read_stream(const struct json_val *body, struct sim_spec_call *c, st
 	if (!read_bool(body, "stream", &c->stream, f))
 		return false;
 	if (!absent(o) && !c->stream) {
-		sim_fail_set(f, 400, INVALID, "body", "1 validation error:\n  {'type': 'value_error', 'loc': 'body', 'msg': 'Value error, Stream options can only be defined when `stream=True`.', 'input': '<dict>'}");
+		sim_fail_set(f, 400, INVALID, "body",
+			"1 validation error:\n  {'type': 'value_error', 'loc': 'body', 'msg': 'Value error, Stream options can only be "
+			"defined when `stream=True`.', 'input': '<dict>'}");
 		return false;
 	}
 	c->include_usage = json_true(json_get(o, STR("include_usage")));
@@ -287,7 +299,8 @@ static bool read_n(const struct json_val *body, struct sim_spec_call *c, struct 
 		return false;
 	(void)json_f64(json_get(body, STR("temperature")), &temperature);
 	if (temperature < 0)
-		sim_fail_set(f, 400, BAD, "temperature", "temperature must be non-negative, got %.1f. (parameter=temperature, value=%.1f)", temperature, temperature);
+		sim_fail_set(f, 400, BAD, "temperature", "temperature must be non-negative, got %.1f. (parameter=temperature, value=%.1f)",
+			temperature, temperature);
 	else if (n < 1)
 		sim_fail_set(f, 400, BAD, "", "n must be at least 1, got %lld.", (long long)n);
 	else if (n > 1 && temperature == 0)
@@ -315,7 +328,8 @@ static bool read_members(const struct sim_serving *s, const struct json_val *bod
 	bool echo = false;
 	c->store = true;
 	if (!read_stream(body, c, f) || !read_max_new(s, body, c, f) || !read_n(body, c, f) || !read_salt(body, c, f) ||
-	    !read_bool(body, "return_token_ids", &c->return_ids, f) || !read_bool(body, "echo", &echo, f) || !read_bool(body, "store", &c->store, f))
+		!read_bool(body, "return_token_ids", &c->return_ids, f) || !read_bool(body, "echo", &echo, f) ||
+		!read_bool(body, "store", &c->store, f))
 		return false;
 	(void)json_str(json_get(body, STR("session_id")), &c->session);
 	(void)json_str(json_get(body, STR("previous_response_id")), &c->previous);
@@ -325,11 +339,13 @@ static bool read_members(const struct sim_serving *s, const struct json_val *bod
 	return true;
 }
 
-bool sim_spec_read(const struct sim_serving *s, enum sim_api api, const struct json_val *body, struct sim_spec_call *out, struct sim_fail *f)
+bool sim_spec_read(
+	const struct sim_serving *s, enum sim_api api, const struct json_val *body, struct sim_spec_call *out, struct sim_fail *f)
 {
 	*out = (struct sim_spec_call){ .api = api };
 	arena_init(&out->mem, 0);
-	if (read_members(s, body, out, f) && sim_spec_model(s, body, &out->model, &out->lora, f) && read_input(s, body, out, f) && check_length(s, out, f))
+	if (read_members(s, body, out, f) && sim_spec_model(s, body, &out->model, &out->lora, f) && read_input(s, body, out, f) &&
+		check_length(s, out, f))
 		return true;
 	sim_spec_done(out);
 	return false;

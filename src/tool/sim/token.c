@@ -6,12 +6,22 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 
-struct piece { uint8_t n; char s[4]; };
-struct sim_vocab { struct piece piece[SIM_VOCAB]; };
+struct piece {
+	uint8_t n;
+	char s[4];
+};
+struct sim_vocab {
+	struct piece piece[SIM_VOCAB];
+};
 
-static const struct { struct str text; uint32_t id; } marks[] = {
-	{ STR_INIT("<|im_start|>"), SIM_TOK_IM_START },       { STR_INIT("<|im_end|>"), SIM_TOK_IM_END },
-	{ STR_INIT("<|vision_start|>"), SIM_TOK_IMAGE_START }, { STR_INIT("<|vision_end|>"), SIM_TOK_IMAGE_END },
+static const struct {
+	struct str text;
+	uint32_t id;
+} marks[] = {
+	{ STR_INIT("<|im_start|>"), SIM_TOK_IM_START },
+	{ STR_INIT("<|im_end|>"), SIM_TOK_IM_END },
+	{ STR_INIT("<|vision_start|>"), SIM_TOK_IMAGE_START },
+	{ STR_INIT("<|vision_end|>"), SIM_TOK_IMAGE_END },
 	{ STR_INIT("<|image_pad|>"), SIM_TOK_IMAGE_PAD },
 };
 
@@ -41,7 +51,7 @@ static size_t piece_len(struct str s)
 		if (n && s.p[n] == ' ')
 			break;
 		size_t step = (signed char)s.p[n] >= 0 ? 1 : utf8_next(str_skip(s, n), &cp);
-		step = step ? step : 1;   /* a broken byte stands for itself */
+		step = step ? step : 1; /* a broken byte stands for itself */
 		if (n + step > 4)
 			break;
 		n += step;

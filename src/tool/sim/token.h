@@ -17,15 +17,15 @@ enum {
 	SIM_TOK_IMAGE_END = 4,
 	SIM_TOK_IMAGE_PAD = 5,
 	SIM_TOK_FIRST = 16,
-	SIM_VOCAB = 150016          /* ids are below it */
+	SIM_VOCAB = 150016 /* ids are below it */
 };
 
-struct sim_vocab;                       /* one a process: which piece an id stands for */
+struct sim_vocab; /* one a process: which piece an id stands for */
 struct sim_vocab *sim_vocab_new(void);
 void sim_vocab_free(struct sim_vocab *v);
 
 typedef VEC(uint32_t) sim_ids;
-void sim_tokenize(struct sim_vocab *v, struct str text, sim_ids *out);      /* appends */
+void sim_tokenize(struct sim_vocab *v, struct str text, sim_ids *out); /* appends */
 /* The text of an id; "<id>" for one never seen. out: room for 16 bytes. */
 struct str sim_token_text(const struct sim_vocab *v, uint32_t id, char out[16]);
 /* The i-th generated piece for a seed: a syllable with a space before it, or without one when bare. Returns its id. */

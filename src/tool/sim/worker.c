@@ -57,7 +57,10 @@ struct sim_rank *sim_worker_least_loaded(struct sim_worker *w)
 	return best;
 }
 
-void sim_worker_hold_response(struct sim_worker *w, struct str id) { w->response_ids[w->responses++ % ARRAY_LEN(w->response_ids)] = hash_str(id, 3); }
+void sim_worker_hold_response(struct sim_worker *w, struct str id)
+{
+	w->response_ids[w->responses++ % ARRAY_LEN(w->response_ids)] = hash_str(id, 3);
+}
 
 bool sim_worker_holds_response(const struct sim_worker *w, struct str id)
 {
@@ -91,7 +94,11 @@ static enum err open_pub(struct sim_rank *r)
 		return ERR_OK;
 	snprintf(events, sizeof(events), "tcp://%s:%u", o->host, o->events_port + nth);
 	snprintf(replay, sizeof(replay), "tcp://%s:%u", o->host, o->replay_port + nth);
-	struct io_zpub_opts z = { .pub_endpoint = events, .replay_endpoint = replay, .topic = o->topic, .buffer_steps = 10000, .replay_has_topic = !o->old_replay };
+	struct io_zpub_opts z = { .pub_endpoint = events,
+		.replay_endpoint = replay,
+		.topic = o->topic,
+		.buffer_steps = 10000,
+		.replay_has_topic = !o->old_replay };
 	TRY(io_zpub_open(r->w->fleet->hub, &z, &r->pub));
 	io_zpub_mute_replay(r->pub, r->w->standing.mute_replay);
 	return ERR_OK;
@@ -100,10 +107,19 @@ static enum err open_pub(struct sim_rank *r)
 static struct sim_engine *make_engine(struct sim_rank *r)
 {
 	const struct sim_options *o = r->w->fleet->o;
-	struct sim_engine_opts e = { .profile = o->profile, .budget_tok = o->budget_tok, .max_seqs = o->max_seqs, .max_model_tok = o->max_model_tok,
-	                             .jitter = o->jitter, .seed = o->seed * 1000003 + r->w->n * 64 + r->n, .ops = &sim_call_engine_ops, .arg = r };
-	e.cache = (struct sim_cache_opts){ .blocks = o->blocks, .block_tok = o->block_tok, .n_groups = o->n_groups, .retain_tok = o->retain_tok,
-	                                   .caching_off = o->caching_off };
+	struct sim_engine_opts e = { .profile = o->profile,
+		.budget_tok = o->budget_tok,
+		.max_seqs = o->max_seqs,
+		.max_model_tok = o->max_model_tok,
+		.jitter = o->jitter,
+		.seed = o->seed * 1000003 + r->w->n * 64 + r->n,
+		.ops = &sim_call_engine_ops,
+		.arg = r };
+	e.cache = (struct sim_cache_opts){ .blocks = o->blocks,
+		.block_tok = o->block_tok,
+		.n_groups = o->n_groups,
+		.retain_tok = o->retain_tok,
+		.caching_off = o->caching_off };
 	memcpy(e.cache.groups, o->groups, sizeof(e.cache.groups));
 	struct sim_engine *engine = sim_engine_new(&e);
 	sim_engine_slow(engine, r->w->standing.slow);
@@ -112,7 +128,7 @@ static struct sim_engine *make_engine(struct sim_rank *r)
 
 static void close_sockets(struct sim_worker *w)
 {
-	http_server_free(w->server);   /* every open call ends in on_gone */
+	http_server_free(w->server); /* every open call ends in on_gone */
 	w->server = NULL;
 	for (uint32_t r = 0; r < w->fleet->o->ranks; r++) {
 		if (w->ranks[r].pub)
@@ -278,8 +294,9 @@ static void worker_init(struct sim_fleet *f, uint32_t n)
 	struct sim_worker *w = &f->workers[n];
 	const struct sim_options *o = f->o;
 	*w = (struct sim_worker){ .fleet = f, .n = n, .rand = { o->seed * 7919 + n }, .standing = healthy(o) };
-	w->serving = (struct sim_serving){ .model = str_of(o->model), .default_new_tok = o->default_new_tok, .vocab = f->vocab,
-	                                   .last_lora_id = (int64_t)o->loras.n };
+	w->serving = (struct sim_serving){
+		.model = str_of(o->model), .default_new_tok = o->default_new_tok, .vocab = f->vocab, .last_lora_id = (int64_t)o->loras.n
+	};
 	for (size_t i = 0; i < o->loras.n; i++)
 		VEC_PUSH(&w->serving.loras, o->loras.p[i]);
 	w->ranks = must_calloc(o->ranks, sizeof(*w->ranks));
@@ -303,8 +320,8 @@ enum err sim_fleet_start(struct io_loop *loop, const struct sim_options *o, stru
 	for (uint32_t i = 0; i < o->workers && e == ERR_OK; i++) {
 		e = come_alive(&f->workers[i]);
 		if (e != ERR_OK)
-			snprintf(why, 256, "worker %u cannot bind %s: HTTP port %u, events from %u, replay from %u", i, o->host, o->port + i,
-			         o->events_port + i * o->ranks, o->replay_port + i * o->ranks);
+			snprintf(why, 256, "worker %u cannot bind %s: HTTP port %u, events from %u, replay from %u", i, o->host,
+				o->port + i, o->events_port + i * o->ranks, o->replay_port + i * o->ranks);
 	}
 	if (e == ERR_OK)
 		*ret_fleet = f;

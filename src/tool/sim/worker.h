@@ -15,16 +15,21 @@
 struct sim_worker;
 struct sim_fleet;
 
-struct sim_late { struct buf payload; uint64_t seq; int64_t due_us; bool live; };
+struct sim_late {
+	struct buf payload;
+	uint64_t seq;
+	int64_t due_us;
+	bool live;
+};
 
 struct sim_rank {
 	struct sim_worker *w;
 	uint32_t n;
 	struct sim_engine *engine;
 	struct io_zpub *pub;
-	uint64_t seq;                   /* of the next batch */
+	uint64_t seq; /* of the next batch */
 	struct buf out;
-	VEC(struct sim_late) late;      /* delayed, or held to trade places; in order of sending */
+	VEC(struct sim_late) late; /* delayed, or held to trade places; in order of sending */
 	struct io_timer *late_timer;
 };
 
@@ -35,7 +40,9 @@ struct sim_standing {
 	bool mute_replay, unhealthy;
 };
 
-struct sim_counts { uint64_t calls, inference, tokenize, render, bad, gone; };
+struct sim_counts {
+	uint64_t calls, inference, tokenize, render, bad, gone;
+};
 
 struct sim_worker {
 	struct sim_fleet *fleet;
@@ -51,9 +58,9 @@ struct sim_worker {
 	struct sim_faults faults;
 	struct sim_standing standing;
 	struct sim_counts counts;
-	uint64_t response_ids[256];     /* a ring of digests: responses this worker holds */
+	uint64_t response_ids[256]; /* a ring of digests: responses this worker holds */
 	uint64_t responses;
-	double back_after_s;            /* a death is due: < 0 stays dead */
+	double back_after_s; /* a death is due: < 0 stays dead */
 	bool dying, pumping;
 	uint32_t open_calls;
 };
@@ -72,9 +79,9 @@ void sim_fleet_free(struct sim_fleet *f);
 /* Applies it to the workers it names, or to `self` when it names none. */
 void sim_fleet_fault(struct sim_fleet *f, const struct sim_fault *x, struct sim_worker *self);
 
-int64_t sim_worker_now_us(const struct sim_worker *w);           /* virtual */
-void sim_worker_pump(struct sim_worker *w);                      /* moves the engines to now and arms the timer for what is next */
-void sim_worker_die_soon(struct sim_worker *w, double back_after_s);   /* at the end of this turn; < 0: stays dead */
+int64_t sim_worker_now_us(const struct sim_worker *w); /* virtual */
+void sim_worker_pump(struct sim_worker *w); /* moves the engines to now and arms the timer for what is next */
+void sim_worker_die_soon(struct sim_worker *w, double back_after_s); /* at the end of this turn; < 0: stays dead */
 struct sim_rank *sim_worker_least_loaded(struct sim_worker *w);
 uint64_t sim_worker_random(struct sim_worker *w);
 void sim_worker_hold_response(struct sim_worker *w, struct str id);
@@ -85,7 +92,7 @@ extern const struct sim_engine_ops sim_call_engine_ops;
 /* publish.c */
 void sim_rank_publish_start(struct sim_rank *r);
 void sim_rank_publish(struct sim_rank *r, const struct sim_batch *b);
-void sim_rank_publish_done(struct sim_rank *r);                  /* forgets what is late */
+void sim_rank_publish_done(struct sim_rank *r); /* forgets what is late */
 /* metrics.c */
 must_use enum err sim_metrics_write(const struct sim_worker *w, struct buf *out);
 must_use enum err sim_stats_write(const struct sim_worker *w, struct buf *out);

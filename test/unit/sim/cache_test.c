@@ -153,7 +153,7 @@ static void window_groups_store_only_the_tail(void **state)
 	assert_int_equal(b->ev.p[0].n_tok, 768);
 	assert_int_equal(b->ev.p[2].spec, SIM_FULL);
 	assert_int_equal(b->ev.p[2].n_hashes, 24);
-	assert_int_equal(b->ev.p[3].n_hashes, 0);     /* a generated block: the windows name none */
+	assert_int_equal(b->ev.p[3].n_hashes, 0); /* a generated block: the windows name none */
 	assert_int_equal(b->ev.p[3].n_tok, 32);
 	assert_int_equal(b->ev.p[5].n_hashes, 1);
 	assert_int_equal(run(tok, 769), 768);
@@ -167,10 +167,10 @@ static void new_question_on_a_long_document_misses_once(void **state)
 	fill(tok, 769, 740, 1);
 	assert_int_equal(run(tok, 769), 0);
 	fill(tok, 769, 740, 2);
-	assert_int_equal(run(tok, 769), 0);           /* full attention holds 736, the windows end elsewhere */
+	assert_int_equal(run(tok, 769), 0); /* full attention holds 736, the windows end elsewhere */
 	sim_batch_clear(sim_cache_batch(cache));
 	fill(tok, 769, 740, 3);
-	assert_int_equal(run(tok, 769), 736);         /* the junction was stored by the second */
+	assert_int_equal(run(tok, 769), 736); /* the junction was stored by the second */
 }
 
 static void mamba_hits_only_where_a_state_was_kept(void **state)
@@ -179,7 +179,7 @@ static void mamba_hits_only_where_a_state_was_kept(void **state)
 	make_cache((struct sim_cache_opts){ .n_groups = 2, .groups = { { SIM_MAMBA, 0 }, { SIM_FULL, 0 } } });
 	uint32_t tok[200];
 	fill(tok, 129, 129, 0);
-	assert_int_equal(run(tok, 128 + 1), 0);       /* one chunk that ends off a boundary: no state */
+	assert_int_equal(run(tok, 128 + 1), 0); /* one chunk that ends off a boundary: no state */
 	assert_int_equal(run(tok, 129), 0);
 	struct sim_seq s;
 	sim_seq_init(&s, &(struct sim_identity){ 0 }, tok, 129);

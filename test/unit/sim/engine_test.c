@@ -85,7 +85,7 @@ static void equal_prompts_of_one_step_share_blocks(void **state)
 static void a_prompt_that_does_not_fit_waits(void **state)
 {
 	(void)state;
-	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 101);   /* 1600 tokens */
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 101); /* 1600 tokens */
 	struct sim_req *a = add(e, 0, 1000, 20, 0), *b = add(e, 100000, 1000, 20, 0);
 	sim_engine_advance(e, 26000);
 	struct sim_engine_stats s = sim_engine_stats(e);
@@ -109,7 +109,7 @@ static void the_youngest_is_preempted_and_recomputed(void **state)
 	assert_int_equal(sim_req_new_tok(a), 200);
 	assert_int_equal(sim_req_new_tok(b), 200);
 	assert_true(sim_req_end_us(a) < sim_req_end_us(b));
-	assert_int_equal(sim_req_cached_tok(b), 0);      /* the first scheduling counts */
+	assert_int_equal(sim_req_cached_tok(b), 0); /* the first scheduling counts */
 	assert_int_equal(s.used_blocks, 0);
 	assert_int_equal(s.generated_tok, 400);
 	sim_req_free(a);
@@ -147,7 +147,9 @@ static void limits_are_errors(void **state)
 	sim_engine_free(e);
 }
 
-struct seen { size_t batches, stored, cleared_first, tokens, lasts; };
+struct seen {
+	size_t batches, stored, cleared_first, tokens, lasts;
+};
 
 static void see_batch(void *arg, const struct sim_batch *b)
 {
@@ -181,7 +183,7 @@ static void a_clear_leads_the_next_steps_batch(void **state)
 	assert_int_equal(seen.batches, 1);
 	assert_true(sim_engine_reset_cache(e));
 	run_dry(e);
-	assert_int_equal(seen.batches, 1);                /* an idle engine says nothing */
+	assert_int_equal(seen.batches, 1); /* an idle engine says nothing */
 	struct sim_req *b = add(e, 0, 100, 1, 0);
 	run_dry(e);
 	assert_int_equal(sim_req_cached_tok(b), 0);
@@ -231,7 +233,8 @@ static void mamba_chunks_end_where_a_state_is_kept(void **state)
 {
 	(void)state;
 	struct sim_engine_opts o = { .profile = sim_profile_find(STR("llama-8b-h100")) };
-	o.cache = (struct sim_cache_opts){ .blocks = 1000, .block_tok = 256, .n_groups = 2, .groups = { { SIM_MAMBA, 0 }, { SIM_FULL, 0 } } };
+	o.cache =
+		(struct sim_cache_opts){ .blocks = 1000, .block_tok = 256, .n_groups = 2, .groups = { { SIM_MAMBA, 0 }, { SIM_FULL, 0 } } };
 	struct sim_engine *e = sim_engine_new(&o);
 	struct sim_req *a = add(e, 0, 1100, 4, 0);
 	run_dry(e);

@@ -13,7 +13,14 @@ static const uint64_t hashes[2] = { 5, 0xfedcba9876543210u };
 
 static struct sim_event stored(const struct sim_extra *extra)
 {
-	return (struct sim_event){ .kind = SIM_STORED, .hashes = hashes, .n_hashes = 2, .tok = tok, .n_tok = 4, .block_tok = 2, .extra = extra, .spec = SIM_FULL };
+	return (struct sim_event){ .kind = SIM_STORED,
+		.hashes = hashes,
+		.n_hashes = 2,
+		.tok = tok,
+		.n_tok = 4,
+		.block_tok = 2,
+		.extra = extra,
+		.spec = SIM_FULL };
 }
 
 static struct buf encode(struct sim_event v, struct sim_encoding e)
@@ -71,7 +78,7 @@ static void a_map_event_leaves_defaults_out(void **state)
 	open_batch(&c);
 	struct msgpack_val v = next(&c);
 	assert_int_equal(v.type, MSGPACK_MAP);
-	assert_int_equal(v.n, 11);                  /* no window, no session */
+	assert_int_equal(v.n, 11); /* no window, no session */
 	for (uint32_t i = 0; i < 22; i++)
 		assert_int_equal(msgpack_skip(&c), ERR_OK);
 	assert_int_equal(next(&c).u, 3);

@@ -38,12 +38,12 @@ static void a_spec_says_whom_what_and_when(void **state)
 static void nonsense_is_refused(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "", "x", "status", "status=", "status=200", "status=600", "reset=1", "cut=-1", "slow=0", "lie-block=0", "2-1:die", "a:die",
-		                           "die,n", "die,n=x", "die,p=1.1", "die,path=", "event-lose=2", ":die", "die,,n=1" };
+	static const char *const bad[] = { "", "x", "status", "status=", "status=200", "status=600", "reset=1", "cut=-1", "slow=0",
+		"lie-block=0", "2-1:die", "a:die", "die,n", "die,n=x", "die,p=1.1", "die,path=", "event-lose=2", ":die", "die,,n=1" };
 	struct sim_fault f = { .value = 77 };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_true(sim_fault_parse(str_of(bad[i]), &f) != ERR_OK);
-	assert_true(f.value > 76);                  /* untouched */
+	assert_true(f.value > 76); /* untouched */
 }
 
 static void every_kind_has_a_word_and_its_word_is_read(void **state)

@@ -25,8 +25,9 @@ static void the_fixed_names_work(void **state)
 {
 	(void)state;
 	struct sim_options o;
-	assert_true(parse(&o, "--workers 3 --port 9000 --events-port 9100 --replay-port=9200 --model m --profile llama-8b-h100 --block-size 32 --blocks 500 "
-	                      "--encoding array --time-scale 10 --seed 7 --fault die --fault 1:slow=2"));
+	assert_true(parse(&o, "--workers 3 --port 9000 --events-port 9100 --replay-port=9200 --model m --profile llama-8b-h100 "
+			      "--block-size 32 --blocks 500 "
+			      "--encoding array --time-scale 10 --seed 7 --fault die --fault 1:slow=2"));
 	assert_int_equal(o.workers, 3);
 	assert_int_equal(o.events_port, 9100);
 	assert_int_equal(o.replay_port, 9200);
@@ -73,10 +74,21 @@ static void groups_and_adapters(void **state)
 static void faults_of_the_line_are_named(void **state)
 {
 	(void)state;
-	static const struct { const char *line, *named; } bad[] = {
-		{ "--nope 1", "--nope" }, { "--workers", "--workers" }, { "--workers x", "--workers" }, { "--workers 0", "--workers" }, { "--profile none", "--profile" },
-		{ "--encoding json", "--encoding" }, { "--time-scale 0", "--time-scale" }, { "--groups window", "--groups" }, { "--groups full*9", "--groups" },
-		{ "--fault what", "--fault" }, { "--no-events=1", "--no-events" }, { "--retention x", "--retention" },
+	static const struct {
+		const char *line, *named;
+	} bad[] = {
+		{ "--nope 1", "--nope" },
+		{ "--workers", "--workers" },
+		{ "--workers x", "--workers" },
+		{ "--workers 0", "--workers" },
+		{ "--profile none", "--profile" },
+		{ "--encoding json", "--encoding" },
+		{ "--time-scale 0", "--time-scale" },
+		{ "--groups window", "--groups" },
+		{ "--groups full*9", "--groups" },
+		{ "--fault what", "--fault" },
+		{ "--no-events=1", "--no-events" },
+		{ "--retention x", "--retention" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct sim_options o;
@@ -103,7 +115,8 @@ static void every_profile_is_usable(void **state)
 	(void)state;
 	for (size_t i = 0; sim_profile_at(i); i++) {
 		const struct sim_profile *p = sim_profile_at(i);
-		struct sim_step_load one = { .decodes = 1, .decode_ctx_tok = 1000 }, prefill = { .prefill_tok = 8192, .chunk_tok2 = 8192.0 * 8192 };
+		struct sim_step_load one = { .decodes = 1, .decode_ctx_tok = 1000 },
+				     prefill = { .prefill_tok = 8192, .chunk_tok2 = 8192.0 * 8192 };
 		assert_ptr_equal(sim_profile_find(str_of(p->name)), p);
 		assert_true(p->kv_tok >= p->block_tok && p->budget_tok && p->max_seqs && p->max_model_tok);
 		assert_true(p->instant || sim_profile_step_us(p, &one) > 1e3);

@@ -13,7 +13,7 @@ static int setup(void **state)
 {
 	(void)state;
 	sim_batch_init(&batch);
-	pool = sim_pool_new(4, &batch);   /* three blocks to give */
+	pool = sim_pool_new(4, &batch); /* three blocks to give */
 	return 0;
 }
 
@@ -51,7 +51,7 @@ static void each_copy_is_removed_on_its_own(void **state)
 	sim_pool_drop(pool, a);
 	sim_pool_drop(pool, b);
 	assert_int_equal(sim_pool_find(pool, 0, 5), a);
-	(void)sim_pool_take(pool);                      /* the one that never held anything */
+	(void)sim_pool_take(pool); /* the one that never held anything */
 	assert_int_equal(sim_pool_take(pool), a);
 	assert_int_equal(sim_pool_find(pool, 0, 5), b);
 	assert_int_equal(sim_pool_take(pool), b);
@@ -70,7 +70,7 @@ static void copies_keep_their_order(void **state)
 		sim_pool_hold(p, b[i], 0, i % 2);
 	}
 	for (int i = 99; i >= 0; i -= 3)
-		sim_pool_drop(p, b[i]);               /* freed: 99, 96, ... 0 */
+		sim_pool_drop(p, b[i]); /* freed: 99, 96, ... 0 */
 	for (int i = 99; i > 50; i -= 3)
 		assert_int_equal(sim_pool_take(p), b[i]);
 	assert_int_equal(sim_pool_find(p, 0, 0), b[0]);

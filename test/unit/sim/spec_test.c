@@ -50,8 +50,11 @@ static void members_are_read(void **state)
 {
 	(void)state;
 	struct sim_spec_call c;
-	assert_true(read(SIM_CHAT, "{" CHAT ",\"model\":\"a\",\"stream\":true,\"stream_options\":{\"include_usage\":true},\"max_completion_tokens\":9,\"n\":2,\"cache_salt\":\"s\","
-	                           "\"prompt_logprobs\":0,\"vllm_xargs\":{\"kv_cache_report_mode\":\"full\"},\"session_id\":\"x\",\"unknown\":1}", &c));
+	assert_true(read(SIM_CHAT,
+		"{" CHAT ",\"model\":\"a\",\"stream\":true,\"stream_options\":{\"include_usage\":true},\"max_completion_tokens\":9,\"n\":2,"
+			 "\"cache_salt\":\"s\","
+		"\"prompt_logprobs\":0,\"vllm_xargs\":{\"kv_cache_report_mode\":\"full\"},\"session_id\":\"x\",\"unknown\":1}",
+		&c));
 	assert_true(str_eq(c.model, STR("a")) && str_eq(c.lora.lora_path, STR("/p")) && c.lora.lora_id == 4);
 	assert_true(c.stream && c.include_usage && !c.continuous_usage && c.no_lookup && c.report_full && !c.natural_end);
 	assert_int_equal(c.max_new, 9);
@@ -70,8 +73,14 @@ static void members_are_read(void **state)
 static void prompts_come_in_four_forms(void **state)
 {
 	(void)state;
-	static const struct { const char *body; size_t prompts, first; } forms[] = {
-		{ "{\"prompt\":\"one two\"}", 1, 2 }, { "{\"prompt\":[5,6,7]}", 1, 3 }, { "{\"prompt\":[\"one\",\"two six\"]}", 2, 1 }, { "{\"prompt\":[[5,6],[7]]}", 2, 2 },
+	static const struct {
+		const char *body;
+		size_t prompts, first;
+	} forms[] = {
+		{ "{\"prompt\":\"one two\"}", 1, 2 },
+		{ "{\"prompt\":[5,6,7]}", 1, 3 },
+		{ "{\"prompt\":[\"one\",\"two six\"]}", 2, 1 },
+		{ "{\"prompt\":[[5,6],[7]]}", 2, 2 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
 		struct sim_spec_call c;
@@ -105,8 +114,9 @@ static bool same_ids(const char *a, const char *b)
 static void what_changes_the_prompt_changes_the_ids(void **state)
 {
 	(void)state;
-	static const char *const changes[] = { "\"tools\":[{\"type\":\"function\"}]", "\"chat_template_kwargs\":{\"enable_thinking\":false}", "\"documents\":[1]",
-		                               "\"reasoning_effort\":\"high\"", "\"add_generation_prompt\":false", "\"continue_final_message\":true", "\"chat_template\":\"x\"" };
+	static const char *const changes[] = { "\"tools\":[{\"type\":\"function\"}]",
+		"\"chat_template_kwargs\":{\"enable_thinking\":false}", "\"documents\":[1]", "\"reasoning_effort\":\"high\"",
+		"\"add_generation_prompt\":false", "\"continue_final_message\":true", "\"chat_template\":\"x\"" };
 	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
 		char body[256];
 		snprintf(body, sizeof(body), "{" CHAT ",%s}", changes[i]);
@@ -115,15 +125,18 @@ static void what_changes_the_prompt_changes_the_ids(void **state)
 	assert_true(same_ids("{" CHAT "}", "{" CHAT ",\"temperature\":0,\"tools\":[],\"user\":\"x\"}"));
 	/* inside the kwargs or beside them, and however it is spaced */
 	assert_true(same_ids("{" CHAT ",\"documents\":[{\"a\":1}],\"reasoning_effort\":\"low\"}",
-	                     "{" CHAT ",\"chat_template_kwargs\":{ \"reasoning_effort\" : \"low\", \"documents\" : [ { \"a\" : 1 } ] } }"));
+		"{" CHAT ",\"chat_template_kwargs\":{ \"reasoning_effort\" : \"low\", \"documents\" : [ { \"a\" : 1 } ] } }"));
 }
 
 static void images_sit_where_their_pads_are(void **state)
 {
 	(void)state;
 	struct sim_spec_call c;
-	assert_true(read(SIM_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"look\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:x\"}},"
-	                           "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:y\"}}]}]}", &c));
+	assert_true(read(SIM_CHAT,
+		"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"look\"},{\"type\":\"image_url\",\"image_"
+		"url\":{\"url\":\"data:x\"}},"
+		"{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:y\"}}]}]}",
+		&c));
 	struct sim_prompt *p = &c.prompts.p[0];
 	assert_int_equal(p->mm.n, 2);
 	for (size_t i = 0; i < 2; i++) {
@@ -139,7 +152,12 @@ static void images_sit_where_their_pads_are(void **state)
 static void faults_say_where_and_what(void **state)
 {
 	(void)state;
-	static const struct { enum sim_api api; const char *body; int status; const char *type, *param; } bad[] = {
+	static const struct {
+		enum sim_api api;
+		const char *body;
+		int status;
+		const char *type, *param;
+	} bad[] = {
 		{ SIM_CHAT, "{}", 400, "Bad Request", "body.messages" },
 		{ SIM_CHAT, "{\"messages\":[]}", 400, "BadRequestError", "" },
 		{ SIM_CHAT, "{\"messages\":[1]}", 400, "Bad Request", "body.messages.0" },

@@ -9,8 +9,18 @@
 #include "sim/token.h"
 
 static struct sim_vocab *vocab;
-static int setup(void **state) { (void)state; vocab = sim_vocab_new(); return 0; }
-static int teardown(void **state) { (void)state; sim_vocab_free(vocab); return 0; }
+static int setup(void **state)
+{
+	(void)state;
+	vocab = sim_vocab_new();
+	return 0;
+}
+static int teardown(void **state)
+{
+	(void)state;
+	sim_vocab_free(vocab);
+	return 0;
+}
 
 static void expect_joined(const char *a, const char *b)
 {
@@ -39,7 +49,8 @@ static void messages_can_be_put_together(void **state)
 static void text_comes_back(void **state)
 {
 	(void)state;
-	static const char text[] = "<|im_start|>user\nGr\xc3\xbc\xc3\x9f" "e, \xf0\x9f\x98\x80 extraordinary<|im_end|>\n";
+	static const char text[] = "<|im_start|>user\nGr\xc3\xbc\xc3\x9f"
+				   "e, \xf0\x9f\x98\x80 extraordinary<|im_end|>\n";
 	sim_ids ids = { 0 };
 	sim_tokenize(vocab, str_of(text), &ids);
 	char out[512], one[16];
