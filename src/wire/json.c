@@ -68,32 +68,6 @@ static size_t skip_string(struct str s, size_t i)
 	return s.n;
 }
 
-/* Nesting and number of values of a text that nobody has checked yet. */
-static enum err check_bounds(struct str s)
-{
-	size_t depth = 0, values = 0;
-	for (size_t i = 0; i < s.n;) {
-		char c = s.p[i];
-		if (c == '"') {
-			i = skip_string(s, i);
-			continue;
-		}
-		i++;
-		if (c == '{' || c == '[') {
-			if (++depth > JSON_MAX_DEPTH)
-				return ERR_LIMIT;
-			values++;
-		} else if (c == '}' || c == ']') {
-			depth -= depth > 0;
-		} else if (c == ',') {
-			values++;
-		}
-		if (values > JSON_MAX_VALUES)
-			return ERR_LIMIT;
-	}
-	return ERR_OK;
-}
-
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 static size_t skip_spaces(struct str s, size_t i)
@@ -103,61 +77,101 @@ static size_t skip_spaces(struct str s, size_t i)
 	return i;
 }
 
-/* The end of the value that begins at i (in checked text). */
-static size_t skip_value(struct str s, size_t i)
+static size_t end_before(struct str s, size_t from, size_t i)
 {
-	size_t depth = 0;
-	while (i < s.n) {
-		char c = s.p[i];
-		if (c == '"') {
-			i = skip_string(s, i);
-		} else if (c == '{' || c == '[') {
-			depth++;
-			i++;
-		} else if (c == '}' || c == ']') {
-			if (depth == 0)
-				return i;
-			depth--;
-			i++;
-		} else if (depth == 0 && (c == ',' || is_space(c))) {
-			return i;
-		} else {
-			i++;
-			if (depth)
-				continue;
-			while (i < s.n && !is_space(s.p[i]) && !memchr(",}]", s.p[i], 3))
-				i++;
-		}
-		if (depth == 0)
-			return i;
-	}
+	while (i > from && is_space(s.p[i - 1]))
+		i--;
 	return i;
 }
 
-size_t json_scan_members(struct str s, struct json_member *out, size_t cap)
+enum { PLAIN, QUOTE, COLON, COMMA, OPEN, CLOSE };
+static const unsigned char CLASS[256] = { ['"'] = QUOTE, [':'] = COLON, [','] = COMMA, ['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE };
+
+struct scan {
+	struct str s;
+	size_t depth, values;
+	bool object;                  /* the outermost value is an object */
+	bool want_key, want_value;    /* of the member of the outermost object */
+	struct json_member now;
+	struct json_member *out;
+	size_t n, cap;
+};
+
+static void end_member(struct scan *c, size_t i)
 {
-	size_t n = 0, i = skip_spaces(s, 0);
-	if (i >= s.n || s.p[i] != '{')
-		return 0;
-	i = skip_spaces(s, i + 1);
-	while (i < s.n && s.p[i] == '"') {
-		struct json_member m = { .key.off = i };
-		i = skip_string(s, i);
-		m.key.n = i - m.key.off;
-		i = skip_spaces(s, i);
-		if (i >= s.n || s.p[i] != ':')
-			break;
-		m.val.off = skip_spaces(s, i + 1);
-		i = skip_value(s, m.val.off);
-		m.val.n = i - m.val.off;
-		if (n < cap)
-			out[n] = m;
-		n++;
-		i = skip_spaces(s, i);
-		if (i < s.n && s.p[i] == ',')
-			i = skip_spaces(s, i + 1);
+	if (c->depth != 1 || !c->object || c->want_key || c->now.val.off == 0)
+		return;
+	c->now.val.n = end_before(c->s, c->now.val.off, i) - c->now.val.off;
+	if (c->n < c->cap)
+		c->out[c->n] = c->now;
+	c->n++;
+	c->now = (struct json_member){ 0 };
+	c->want_key = true;
+}
+
+static size_t on_quote(struct scan *c, size_t i)
+{
+	size_t end = skip_string(c->s, i);
+	if (c->depth == 1 && c->object && c->want_key) {
+		c->now.key = (struct json_span){ i, end - i };
+		c->want_key = false;
 	}
-	return n;
+	return end;
+}
+
+static void on_open(struct scan *c, char brace)
+{
+	if (++c->depth == 1)
+		c->object = c->want_key = brace == '{';
+	c->values++;
+}
+
+static void on_colon(struct scan *c, size_t i)
+{
+	if (c->depth == 1 && !c->want_key && c->now.val.off == 0)
+		c->now.val.off = skip_spaces(c->s, i + 1);
+}
+
+/* One pass over a text, checked or not: bounds its nesting and the number of its values, and notes where the members of
+ * the outermost object lie (rightly so when the text is JSON). */
+static enum err scan_text(struct scan *c)
+{
+	struct str s = c->s;
+	for (size_t i = 0; i < s.n;) {
+		switch (CLASS[(unsigned char)s.p[i]]) {
+		case QUOTE:
+			i = on_quote(c, i);
+			continue;
+		case COLON:
+			on_colon(c, i);
+			break;
+		case COMMA:
+			end_member(c, i);
+			c->values++;
+			break;
+		case OPEN:
+			on_open(c, s.p[i]);
+			break;
+		case CLOSE:
+			end_member(c, i);
+			c->depth -= c->depth > 0;
+			break;
+		default:
+			while (++i < s.n && CLASS[(unsigned char)s.p[i]] == PLAIN)
+				;
+			continue;
+		}
+		i++;
+		if (c->depth > JSON_MAX_DEPTH || c->values > JSON_MAX_VALUES)
+			return ERR_LIMIT;
+	}
+	return ERR_OK;
+}
+
+size_t json_scan_members(struct str object_text, struct json_member *out, size_t cap)
+{
+	struct scan c = { .s = object_text, .out = out, .cap = cap };
+	return scan_text(&c) == ERR_OK ? c.n : 0;
 }
 
 bool json_quoted_eq(struct str quoted, struct str plain)
@@ -212,35 +226,41 @@ static bool repeats_a_key(yyjson_val *root)
 	return repeated;
 }
 
-static enum err take_members(struct json_doc *d)
+/* The spans that the scan found fit the members that the parser found, one by one. */
+static enum err take_members(struct json_doc *d, const struct scan *c)
 {
 	yyjson_val *root = yyjson_doc_get_root(d->doc);
 	if (!yyjson_is_obj(root))
 		return ERR_OK;
-	size_t n = yyjson_obj_size(root);
-	if (n > JSON_MAX_MEMBERS)
+	if (c->n > JSON_MAX_MEMBERS)
 		return ERR_LIMIT;
 	if (repeats_a_key(root))
 		return ERR_DUPLICATE;
+	must(c->n == yyjson_obj_size(root));
 	d->insert_at = skip_spaces(d->text, 0) + 1;
-	d->members = must_calloc(n + 1, sizeof(*d->members));
-	d->n_members = json_scan_members(d->text, d->members, n);
-	must(d->n_members == n);
+	d->members = must_malloc((c->n + 1) * sizeof(*d->members));
+	d->n_members = c->n;
+	if (c->n <= c->cap)
+		memcpy(d->members, c->out, c->n * sizeof(*d->members));
+	else
+		json_scan_members(d->text, d->members, c->n);
 	return ERR_OK;
 }
 
 enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc)
 {
+	struct json_member first[FEW_MEMBERS];
+	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS };
 	if (text.n > max_bytes)
 		return ERR_LIMIT;
-	TRY(check_bounds(text));
+	TRY(scan_text(&c));
 	yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.p, text.n, YYJSON_READ_NUMBER_AS_RAW, &ALC, NULL);
 	if (!doc)
 		return ERR_SYNTAX;
 	struct json_doc *d = must_calloc(1, sizeof(*d));
 	d->doc = doc;
 	d->text = text;
-	enum err e = take_members(d);
+	enum err e = take_members(d, &c);
 	if (e != ERR_OK) {
 		json_free(d);
 		return e;
