@@ -13,7 +13,8 @@ static char why[256];
 static bool parse(struct sim_options *o, const char *line)
 {
 	static char text[1024];
-	char *argv[64] = { "kvasir-sim" };
+	static char name[] = "kvasir-sim";
+	char *argv[64] = { name };
 	int argc = 1;
 	snprintf(text, sizeof(text), "%s", line);
 	for (char *s = strtok(text, " "); s; s = strtok(NULL, " "))
