@@ -71,7 +71,7 @@ def test_equal_prompts_share_a_call(start):
         time.sleep(0.15)
         ids(c)
     with Upstream(tokenize=slow) as up:
-        gw = Gateway(start, up)
+        gw = Gateway(start, up, args=["--tokens-budget", "2s"])
         gw.chat()
         body = {**CHAT, "messages": [{"role": "user", "content": "the same"}]}
         before = len(up.tokenize_calls)
@@ -92,7 +92,6 @@ def test_budget_over_means_routed_by_load(start):
         t = time.monotonic()
         r = gw.chat()
         assert r.status == 200 and time.monotonic() - t < 0.5 and source(gw, r) == "budget_over"
-        assert "budget_over" in gw.chat(headers=["x-kvasir-explain: 1"]).headers["x-kvasir-explain"] or True
         assert eventually(lambda: source(gw, gw.chat()) == "keys", 3, 0.2)
         assert gw.settled()
 

@@ -59,7 +59,7 @@ def test_case_llmd_1564_idle_close_of_the_worker_costs_nothing(start):
 
 def test_sockets_idle_for_1_5_s_are_not_used_again(start):
     with Upstream() as up:
-        gw = Gateway(start, up)
+        gw = Gateway(start, up, args=["--tokens", "none"])
         gw.chat()
         gw.chat()
         assert [c.first for c in up.calls] == [True, False]
@@ -71,7 +71,7 @@ def test_sockets_idle_for_1_5_s_are_not_used_again(start):
 def test_a_reused_socket_that_fails_at_once_is_repeated_once(start):
     """reset right after the write on an old socket, no byte of an answer: sent again on a fresh one, and only once"""
     with Upstream() as up:
-        gw = Gateway(start, up)
+        gw = Gateway(start, up, args=["--tokens", "none"])
         assert gw.chat().status == 200
 
         def reset_reused(c):
@@ -91,7 +91,7 @@ def test_a_reused_socket_that_fails_at_once_is_repeated_once(start):
 def test_a_slow_failure_of_a_reused_socket_is_not_repeated(start):
     """100 ms after the write the worker may have begun"""
     with Upstream() as up:
-        gw = Gateway(start, up)
+        gw = Gateway(start, up, args=["--tokens", "none"])
         assert gw.chat().status == 200
 
         def late_reset(c):

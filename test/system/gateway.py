@@ -21,9 +21,8 @@ class Gateway:
     def _ready(self, n):
         assert self.process.running(), self.process.text[-3000:]
         with contextlib.suppress(OSError, AssertionError):
-            workers = client.call(self.admin, "GET", "/api/v1/workers").json
-            workers = workers.get("workers", workers) if isinstance(workers, dict) else workers
-            return sum(w["state"] in ("healthy", "degraded") for w in workers) >= n
+            known = [w for w in self.workers() if w["state"] in ("healthy", "degraded") and w["models"] and w["block_size"]]
+            return len(known) >= n and self.call("GET", "/v1/models").json["data"]
         return False
 
     def chat(self, *args, **kw):

@@ -188,6 +188,7 @@ static enum err status_fault(int status)
 	return status >= 400 && status < 500 ? ERR_BAD_REQUEST : ERR_IO;
 }
 
+/* An answer of a shape that we cannot read counts as "not offered": the other call may do. */
 static void on_fetched(void *arg, enum err e, int status, struct http_headers h, struct str body)
 {
 	struct gate_ids_call *c = arg;
@@ -196,15 +197,18 @@ static void on_fetched(void *arg, enum err e, int status, struct http_headers h,
 	struct mono now = io_now(c->gate->loop);
 	(void)h;
 	c->fetch = NULL;
-	bool again = k && text_offer_learn(&k->offer, c->call, e == ERR_OK ? status : 0, now);
-	if (k && (e != ERR_OK || mono_diff_us(now, c->started) > c->gate->opts.tokens_budget_us))
+	if (e != ERR_OK)
+		status = 0;
+	enum err read = status == 200 ? text_read_answer(c->form, c->call, body, GATE_IDS_MAX_TOK, &ids) : ERR_OK;
+	bool again = k && text_offer_learn(&k->offer, c->call, read == ERR_UPSTREAM_PROTOCOL ? 501 : status, now);
+	if (k && (!status || mono_diff_us(now, c->started) > c->gate->opts.tokens_budget_us))
 		k->ids_rest_until = mono_add_us(now, GATE_IDS_REST_US);
-	if (e == ERR_OK && status == 200)
-		e = text_read_answer(c->form, c->call, body, GATE_IDS_MAX_TOK, &ids);
-	else if (e == ERR_OK)
-		e = again ? call_send(c) : status_fault(status);
+	if (status && again)
+		e = call_send(c);
+	else if (status == 200)
+		e = read;
 	else
-		e = ERR_IO;
+		e = status ? status_fault(status) : ERR_IO;
 	if (!c->fetch)
 		call_over(c, e, ids);
 }
@@ -242,6 +246,7 @@ static enum err call_send(struct gate_ids_call *c)
 		buf_clear(&g->scratch);
 		e = buf_printf(&g->scratch, "%.*s%.*s", STR_ARG(w->prefix), STR_ARG(text_call_path(c->form, c->call)));
 		o.target = buf_str(&g->scratch);
+		c->started = io_now(g->loop);
 		if (e == ERR_OK)
 			c->fetch = http_fetch_start(g->pool, &o, on_fetched, c);
 	}
@@ -265,7 +270,7 @@ static enum err lead(struct gate_req *r)
 		return ERR_NO_WORKER;
 	struct gate_ids_call *c = must_calloc(1, sizeof(*c));
 	*c = (struct gate_ids_call){ .gate = g, .digest = r->facts.digest, .worker = w->id, .view = feed_view_ref(r->view), .leader = r,
-		.form = r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS, .started = io_now(g->loop) };
+		.form = r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS };
 	list_add_tail(&g->ids_calls, &c->node);
 	gate_worker_of(g, w)->ids_open++;
 	enum err e = gate_charge(g, &c->charged, (int64_t)r->body_bytes) ? ERR_OK : ERR_LIMIT;
