@@ -95,6 +95,7 @@ enum err http_server_new(struct io_loop *l, const struct io_addr *bind, const st
 		free(s);
 		return e;
 	}
+	io_listener_user_timeout(s->listener, o->write_timeout_us);
 	s->addr = io_listener_addr(s->listener);
 	*ret_server = s;
 	return ERR_OK;

@@ -360,20 +360,30 @@ static void on_poll(uv_poll_t *h, int status, int events)
 	io_loop_leave(l);
 }
 
+/* Small writes leave at once, and a peer whose machine vanished is noticed within a minute. Accepted sockets inherit
+ * this from their listener. */
+static void set_options(int fd)
+{
+	static const struct { int level, name, value; } options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 }, { SOL_SOCKET, SO_KEEPALIVE, 1 }, { IPPROTO_TCP, TCP_KEEPIDLE, 30 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 10 }, { IPPROTO_TCP, TCP_KEEPCNT, 3 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+}
+
 /* ---- life -------------------------------------------------------------------------------------------------- */
 
 /* fd -1: there was none left; the stream lives only to say so. */
 static struct io_tcp *tcp_new(struct io_loop *l, int fd)
 {
 	struct io_tcp *t = must_calloc(1, sizeof(*t));
-	int on = 1;
 	t->loop = l;
 	t->fd = fd;
 	io_soon_init(&t->broken_soon, tell_broken, t);
 	if (fd < 0)
 		return t;
 	must(uv_poll_init(&l->uv, &t->poll, fd) == 0);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	return t;
 }
 
@@ -394,6 +404,8 @@ struct io_tcp *io_tcp_connect(struct io_loop *l, const struct io_addr *a, const 
 	struct io_tcp *t = tcp_new(l, fd);
 	io_tcp_set_ops(t, ops, arg);
 	t->connecting = true;
+	if (fd >= 0)
+		set_options(fd);
 	if (!failed && connect(fd, sa, a->len) < 0 && errno != EINPROGRESS)
 		failed = true;
 	if (failed) {
@@ -517,6 +529,7 @@ static int bind_socket(const struct io_addr *a, bool reuse_port)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (reuse_port)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+	set_options(fd);
 	if (sa->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 	if (bind(fd, sa, a->len) < 0 || listen(fd, BACKLOG) < 0) {
@@ -546,6 +559,12 @@ enum err io_listen(struct io_loop *l, const struct io_addr *addr, bool reuse_por
 	listener_wake(s);
 	*ret_listener = s;
 	return ERR_OK;
+}
+
+void io_listener_user_timeout(struct io_listener *s, int64_t us)
+{
+	unsigned ms = (unsigned)MIN(us / 1000, (int64_t)INT32_MAX);
+	(void)setsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
 struct io_addr io_listener_addr(const struct io_listener *s) { return s->addr; }

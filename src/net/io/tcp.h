@@ -45,6 +45,8 @@ struct io_listener;
 must_use enum err io_listen(struct io_loop *l, const struct io_addr *bind, bool reuse_port,
                             void (*on_accept)(void *arg, struct io_tcp *t, const struct io_addr *peer), void *arg,
                             struct io_listener **ret_listener);
+/* The kernel ends accepted streams whose peer acknowledges, or has room for, nothing so long (bytes it already took). */
+void io_listener_user_timeout(struct io_listener *s, int64_t us);
 struct io_addr io_listener_addr(const struct io_listener *s);
 void io_listener_close(struct io_listener *s);          /* NULL is fine */
 
