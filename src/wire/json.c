@@ -85,13 +85,15 @@ static size_t end_before(struct str s, size_t from, size_t i)
 }
 
 enum { PLAIN, QUOTE, COLON, COMMA, OPEN, CLOSE };
-static const unsigned char CLASS[256] = { ['"'] = QUOTE, [':'] = COLON, [','] = COMMA, ['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE };
+static const unsigned char CLASS[256] = {
+	['"'] = QUOTE, [':'] = COLON, [','] = COMMA, ['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE
+};
 
 struct scan {
 	struct str s;
 	size_t depth, values;
-	bool object;                  /* the outermost value is an object */
-	bool want_key, want_value;    /* of the member of the outermost object */
+	bool object; /* the outermost value is an object */
+	bool want_key, want_value; /* of the member of the outermost object */
 	struct json_member now;
 	struct json_member *out;
 	size_t n, cap;
@@ -139,19 +141,13 @@ static enum err scan_text(struct scan *c)
 	struct str s = c->s;
 	for (size_t i = 0; i < s.n;) {
 		switch (CLASS[(unsigned char)s.p[i]]) {
-		case QUOTE:
-			i = on_quote(c, i);
-			continue;
-		case COLON:
-			on_colon(c, i);
-			break;
+		case QUOTE: i = on_quote(c, i); continue;
+		case COLON: on_colon(c, i); break;
 		case COMMA:
 			end_member(c, i);
 			c->values++;
 			break;
-		case OPEN:
-			on_open(c, s.p[i]);
-			break;
+		case OPEN: on_open(c, s.p[i]); break;
 		case CLOSE:
 			end_member(c, i);
 			c->depth -= c->depth > 0;
@@ -396,7 +392,7 @@ bool json_next(struct json_iter *it)
 	yyjson_val *v = val_of(it->at);
 	if (it->object) {
 		it->key = str_of_val(v);
-		v++;                          /* a key is followed by its value */
+		v++; /* a key is followed by its value */
 	}
 	it->val = handle_of(v);
 	if (it->left)

@@ -9,11 +9,14 @@ struct line {
 	struct str rest;
 	struct prom_label labels[PROM_MAX_LABELS];
 	size_t n;
-	char text[PROM_MAX_LINE];      /* unescaped label values */
+	char text[PROM_MAX_LINE]; /* unescaped label values */
 	size_t used;
 };
 
-static bool name_byte(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':' || c == '.'; }
+static bool name_byte(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':' || c == '.';
+}
 
 static struct str take_name(struct str *s)
 {
@@ -56,7 +59,7 @@ static bool take_quoted(struct line *l, struct str *ret_value)
 			c = l->rest.p[++i];
 			c = c == 'n' ? '\n' : c;
 		}
-		l->text[l->used++] = c;        /* never longer than the line, which is below PROM_MAX_LINE */
+		l->text[l->used++] = c; /* never longer than the line, which is below PROM_MAX_LINE */
 	}
 	return false;
 }

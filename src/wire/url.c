@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-static const struct { struct str prefix; enum url_scheme scheme; uint16_t port; } SCHEMES[] = {
+static const struct {
+	struct str prefix;
+	enum url_scheme scheme;
+	uint16_t port;
+} SCHEMES[] = {
 	{ STR_INIT("http://"), URL_HTTP, 80 },
 	{ STR_INIT("https://"), URL_HTTPS, 443 },
 	{ STR_INIT("tcp://"), URL_TCP, 0 },

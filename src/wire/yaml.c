@@ -25,9 +25,9 @@ struct level {
 	struct yaml_node *node;
 	VEC(struct yaml_node *) items;
 	VEC(struct yaml_pair) pairs;
-	struct yaml_pair next;        /* its key is read, its value not */
+	struct yaml_pair next; /* its key is read, its value not */
 	bool has_key;
-	struct map seen;              /* hash of key -> 1 + index */
+	struct map seen; /* hash of key -> 1 + index */
 };
 struct reader {
 	struct yaml_file *f;
@@ -177,8 +177,9 @@ static void take_key(struct reader *r, struct level *l, const struct yaml_node *
 	l->next = (struct yaml_pair){ .pos = key->pos, .key = key->text };
 	l->has_key = true;
 	if (map_get(&l->seen, h, &first))
-		add_fault(r, key->pos, arena_printf(&r->f->mem, "the key \"%.*s\" is already there in line %u",
-						    (int)MIN(key->text.n, (size_t)200), key->text.p, l->pairs.p[first].pos.line));
+		add_fault(r, key->pos,
+			arena_printf(&r->f->mem, "the key \"%.*s\" is already there in line %u", (int)MIN(key->text.n, (size_t)200),
+				key->text.p, l->pairs.p[first].pos.line));
 	else
 		map_put(&l->seen, h, l->pairs.n);
 }
@@ -245,10 +246,7 @@ static void close_level(struct reader *r)
 	place(r, n);
 }
 
-static bool is_string_tag(const char *tag)
-{
-	return strcmp(tag, "!") == 0 || strcmp(tag, YAML_STR_TAG) == 0;
-}
+static bool is_string_tag(const char *tag) { return strcmp(tag, "!") == 0 || strcmp(tag, YAML_STR_TAG) == 0; }
 
 static void check_tag(struct reader *r, const yaml_char_t *tag, yaml_mark_t at)
 {
@@ -271,15 +269,12 @@ static void on_scalar(struct reader *r, const yaml_event_t *ev)
 static bool on_event(struct reader *r, const yaml_event_t *ev)
 {
 	switch (ev->type) {
-	case YAML_STREAM_END_EVENT:
-		return false;
+	case YAML_STREAM_END_EVENT: return false;
 	case YAML_ALIAS_EVENT:
 		add_fault(r, pos_of(ev->start_mark), "an alias (*name) is not supported: write the value again");
 		place(r, new_node(r, YAML_NULL, ev->start_mark));
 		break;
-	case YAML_SCALAR_EVENT:
-		on_scalar(r, ev);
-		break;
+	case YAML_SCALAR_EVENT: on_scalar(r, ev); break;
 	case YAML_SEQUENCE_START_EVENT:
 		check_tag(r, ev->data.sequence_start.tag, ev->start_mark);
 		open_level(r, YAML_SEQ, ev->start_mark);
@@ -289,14 +284,11 @@ static bool on_event(struct reader *r, const yaml_event_t *ev)
 		open_level(r, YAML_MAP, ev->start_mark);
 		break;
 	case YAML_SEQUENCE_END_EVENT:
-	case YAML_MAPPING_END_EVENT:
-		close_level(r);
-		break;
+	case YAML_MAPPING_END_EVENT: close_level(r); break;
 	case YAML_NO_EVENT:
 	case YAML_STREAM_START_EVENT:
 	case YAML_DOCUMENT_START_EVENT:
-	case YAML_DOCUMENT_END_EVENT:
-		break;
+	case YAML_DOCUMENT_END_EVENT: break;
 	}
 	return !r->stop;
 }

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct str text = str_from(data, size);
 	struct json_doc *d, *again;
 	struct buf out;
-	json_scan_members(text, NULL, 0);      /* unchecked text: only no crash is asked */
+	json_scan_members(text, NULL, 0); /* unchecked text: only no crash is asked */
 	if (json_parse(text, 1 << 20, &d) != ERR_OK)
 		return 0;
 	if (json_is(json_root(d), JSON_OBJECT))

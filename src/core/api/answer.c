@@ -16,8 +16,10 @@ static uint32_t count_of(const struct json_val *v)
 static const struct usage_names {
 	struct str prompt, output, details, cached;
 } NAMES[] = {
-	[API_OPENAI] = { STR_INIT("prompt_tokens"), STR_INIT("completion_tokens"), STR_INIT("prompt_tokens_details"), STR_INIT("cached_tokens") },
-	[API_RESPONSES] = { STR_INIT("input_tokens"), STR_INIT("output_tokens"), STR_INIT("input_tokens_details"), STR_INIT("cached_tokens") },
+	[API_OPENAI] = { STR_INIT("prompt_tokens"), STR_INIT("completion_tokens"), STR_INIT("prompt_tokens_details"),
+		STR_INIT("cached_tokens") },
+	[API_RESPONSES] = { STR_INIT("input_tokens"), STR_INIT("output_tokens"), STR_INIT("input_tokens_details"),
+		STR_INIT("cached_tokens") },
 	[API_ANTHROPIC] = { STR_INIT("input_tokens"), STR_INIT("output_tokens"), STR_INIT(""), STR_INIT("cache_read_input_tokens") },
 };
 
@@ -39,8 +41,10 @@ static bool read_usage(enum api_dialect d, const struct json_val *usage, struct 
 	if (!json_is(usage, JSON_OBJECT))
 		return false;
 	const struct json_val *details = n->details.n ? json_get(usage, n->details) : usage;
-	struct api_usage u = { .prompt_tok = count_of(json_get(usage, n->prompt)), .output_tok = count_of(json_get(usage, n->output)),
-			       .cached_tok = count_of(json_get(details, n->cached)), .details_null = json_is(details, JSON_NULL) };
+	struct api_usage u = { .prompt_tok = count_of(json_get(usage, n->prompt)),
+		.output_tok = count_of(json_get(usage, n->output)),
+		.cached_tok = count_of(json_get(details, n->cached)),
+		.details_null = json_is(details, JSON_NULL) };
 	if (d == API_ANTHROPIC)
 		whole_anthropic_prompt(usage, &u);
 	if (u.cached_tok != API_TOK_UNKNOWN && u.prompt_tok != API_TOK_UNKNOWN && u.cached_tok > u.prompt_tok)
@@ -95,7 +99,8 @@ static bool is_error(const struct json_val *root)
 
 static bool choice_has_output(const struct json_val *choice)
 {
-	static const struct str TEXTS[] = { STR_INIT("content"), STR_INIT("reasoning"), STR_INIT("reasoning_content"), STR_INIT("refusal") };
+	static const struct str TEXTS[] = { STR_INIT("content"), STR_INIT("reasoning"), STR_INIT("reasoning_content"),
+		STR_INIT("refusal") };
 	const struct json_val *delta = json_get(choice, STR("delta"));
 	if (has_text(json_get(choice, STR("text"))) || json_len(json_get(choice, STR("token_ids"))) > 0)
 		return true;
@@ -133,7 +138,8 @@ static void read_anthropic(const struct json_val *root, struct api_chunk *c)
 	} else if (str_eq(type, STR("message_stop"))) {
 		c->kind = API_CHUNK_DONE;
 	} else if (str_eq(type, STR("content_block_delta"))) {
-		if (has_text(json_get(delta, STR("text"))) || has_text(json_get(delta, STR("thinking"))) || has_text(json_get(delta, STR("partial_json"))))
+		if (has_text(json_get(delta, STR("text"))) || has_text(json_get(delta, STR("thinking"))) ||
+			has_text(json_get(delta, STR("partial_json"))))
 			c->kind = API_CHUNK_CONTENT;
 	}
 }
@@ -235,7 +241,7 @@ void api_whole_feed(struct api_whole *w, struct str piece)
 	size_t keep = API_WHOLE_TAIL - piece.n;
 	if (w->copy.n > keep)
 		buf_consume(&w->copy, w->copy.n - keep);
-	(void)!buf_add(&w->copy, piece);       /* fits: the tail is far below the limit */
+	(void)!buf_add(&w->copy, piece); /* fits: the tail is far below the limit */
 }
 
 /* The object that begins at the front of s. */

@@ -42,7 +42,10 @@ static struct str type_of(const struct api_error *e, enum api_dialect d)
 static struct str message_of(const struct api_error *e) { return str_of(e->message ? e->message : err_text(e->why)); }
 
 /* The word that SDK users compare with; where the field has one of its own, that one. */
-static struct str code_of(const struct api_error *e) { return e->why == ERR_UNKNOWN_MODEL ? STR("model_not_found") : str_of(err_label(e->why)); }
+static struct str code_of(const struct api_error *e)
+{
+	return e->why == ERR_UNKNOWN_MODEL ? STR("model_not_found") : str_of(err_label(e->why));
+}
 
 static void put_pair(struct json_writer *w, struct str key, struct str value)
 {

@@ -18,7 +18,7 @@ struct reader {
 	struct api_fault fault;
 	enum err e;
 	bool echo, logprobs, has_max_completion;
-	const struct json_val *prompt;          /* `messages` or `prompt` */
+	const struct json_val *prompt; /* `messages` or `prompt` */
 };
 
 typedef void read_fn(struct reader *r, const struct json_val *v, struct json_span at);
@@ -155,11 +155,11 @@ static void read_priority(struct reader *r, const struct json_val *v, struct jso
 	r->f.has_priority = json_i64(v, &r->f.priority);
 }
 
-#define STRING_READER(fn, member)                                                              \
-	static void fn(struct reader *r, const struct json_val *v, struct json_span at)        \
-	{                                                                                      \
-		(void)at;                                                                      \
-		take_str(r, v, &r->f.member);                                                  \
+#define STRING_READER(fn, member)                                                                                                          \
+	static void fn(struct reader *r, const struct json_val *v, struct json_span at)                                                    \
+	{                                                                                                                                  \
+		(void)at;                                                                                                                  \
+		take_str(r, v, &r->f.member);                                                                                              \
 	}
 STRING_READER(read_user, user)
 STRING_READER(read_cache_key, prompt_cache_key)
@@ -310,7 +310,7 @@ static void read_members(struct reader *r, const struct json_doc *d)
 		if (str_eq(it.key, STR("stream_options")))
 			r->f.at_stream_options = at[i];
 		if (json_is(it.val, JSON_NULL))
-			continue;                       /* as good as absent */
+			continue; /* as good as absent */
 		if (m && m->read)
 			m->read(r, it.val, at[i].val);
 		if (!m || m->in_digest)
@@ -331,7 +331,7 @@ static void finish_chat(struct reader *r)
 	if (json_len(r->prompt) == 0)
 		refuse(r, "`messages` must not be empty", "messages");
 	r->f.form = API_PROMPT_MESSAGES;
-	r->f.no_lookup |= r->echo;              /* the worker turns echo into prompt_logprobs = top_logprobs, 0 by default */
+	r->f.no_lookup |= r->echo; /* the worker turns echo into prompt_logprobs = top_logprobs, 0 by default */
 }
 
 static void finish_completions(struct reader *r)
@@ -371,8 +371,8 @@ static enum err parse_fault(enum err e, struct api_fault *ret_fault)
 	return e;
 }
 
-enum err api_facts_read(const struct api_path *path, struct str body, size_t max_bytes, struct arena *a,
-			struct api_facts *ret_facts, struct api_fault *ret_fault)
+enum err api_facts_read(const struct api_path *path, struct str body, size_t max_bytes, struct arena *a, struct api_facts *ret_facts,
+	struct api_fault *ret_fault)
 {
 	struct reader r = { .path = path, .body = body, .arena = a, .f = { .n = 1 } };
 	struct json_doc *d;

@@ -13,7 +13,7 @@ static struct str boundary_of(struct str content_type)
 		value = str_trim(value);
 		if (value.n >= 2 && value.p[0] == '"' && value.p[value.n - 1] == '"')
 			value = str_sub(value, 1, value.n - 2);
-		return value.n <= 70 ? value : STR("");      /* RFC 2046: at most 70 */
+		return value.n <= 70 ? value : STR(""); /* RFC 2046: at most 70 */
 	}
 	return STR("");
 }
@@ -25,7 +25,7 @@ static bool names_model(struct str head)
 	while (head.n) {
 		str_cut(head, '\n', &line, &head);
 		if (str_istarts(line, STR("content-disposition:")) &&
-		    (str_find(line, STR(" name=\"model\"")) != SIZE_MAX || str_find(line, STR(";name=\"model\"")) != SIZE_MAX))
+			(str_find(line, STR(" name=\"model\"")) != SIZE_MAX || str_find(line, STR(";name=\"model\"")) != SIZE_MAX))
 			return true;
 	}
 	return false;

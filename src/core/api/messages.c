@@ -2,8 +2,15 @@
 #include "api/messages_priv.h"
 
 static const struct str TEXT_PARTS[] = {
-	STR_INIT("text"), STR_INIT("input_text"), STR_INIT("output_text"), STR_INIT("refusal"), STR_INIT("thinking"),
-	STR_INIT("tool_use"), STR_INIT("tool_result"), STR_INIT("tool_reference"), STR_INIT("redacted_thinking"),
+	STR_INIT("text"),
+	STR_INIT("input_text"),
+	STR_INIT("output_text"),
+	STR_INIT("refusal"),
+	STR_INIT("thinking"),
+	STR_INIT("tool_use"),
+	STR_INIT("tool_result"),
+	STR_INIT("tool_reference"),
+	STR_INIT("redacted_thinking"),
 };
 
 /* A part may leave its type out; then what it holds tells. */

@@ -26,7 +26,8 @@ enum err api_patch_add(struct api_patch *p, struct str body, struct api_edit e)
 static struct api_edit into_object(struct str object, size_t off)
 {
 	bool empty = json_scan_members(object, NULL, 0) == 0;
-	return (struct api_edit){ .off = off + object.n - 1, .put = empty ? STR("\"include_usage\":true") : STR(",\"include_usage\":true") };
+	return (struct api_edit){ .off = off + object.n - 1,
+		.put = empty ? STR("\"include_usage\":true") : STR(",\"include_usage\":true") };
 }
 
 bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str body)
@@ -36,8 +37,9 @@ bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str 
 	struct json_span at = f->at_stream_options.val;
 	struct api_edit e;
 	if (at.n == 0)
-		e = (struct api_edit){ .off = f->insert_at, .put = f->empty_object ? STR("\"stream_options\":{\"include_usage\":true}")
-										   : STR("\"stream_options\":{\"include_usage\":true},") };
+		e = (struct api_edit){ .off = f->insert_at,
+			.put = f->empty_object ? STR("\"stream_options\":{\"include_usage\":true}")
+					       : STR("\"stream_options\":{\"include_usage\":true},") };
 	else if (f->stream_options_object)
 		e = into_object(json_span_str(body, at), at.off);
 	else if (str_eq(json_span_str(body, at), STR("null")))

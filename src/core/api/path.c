@@ -1,7 +1,10 @@
 /* path.c: the table and how a request's target finds its row. */
 #include "api/path.h"
 
-#define ROW(m, p, r, d, b, l) { STR_INIT(m), STR_INIT(p), API_ROUTE_##r, API_##d, API_BODY_##b, l }
+#define ROW(m, p, r, d, b, l)                                                                                                              \
+	{                                                                                                                                  \
+		STR_INIT(m), STR_INIT(p), API_ROUTE_##r, API_##d, API_BODY_##b, l                                                          \
+	}
 
 static const struct api_path TABLE[] = {
 	ROW("POST", "/v1/chat/completions", CHAT, OPENAI, JSON, "chat_completions"),

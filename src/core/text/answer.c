@@ -31,7 +31,8 @@ static enum err read_ids(struct text_ids_made *m, const struct json_val *list, s
 
 /* ---- multimodal items: {"mm_hashes":{"image":[h,..]},"mm_placeholders":{"image":[{"offset":o,"length":l},..]}} */
 
-static bool read_item(struct text_ids_made *m, const struct json_val *hash, const struct json_val *place, size_t n_tok, struct text_mm *item)
+static bool read_item(
+	struct text_ids_made *m, const struct json_val *hash, const struct json_val *place, size_t n_tok, struct text_mm *item)
 {
 	struct str s;
 	uint64_t offset, length;

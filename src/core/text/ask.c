@@ -33,22 +33,48 @@ static enum err put_render(struct buf *b, struct str body)
 /* ---- tokenize */
 
 enum field {
-	F_MODEL, F_MESSAGES, F_PROMPT, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS, F_MEDIA_KWARGS, F_KWARGS,
-	F_DOCUMENTS, F_EFFORT, F_TRUNCATE, F_EMBEDS, F_COUNT
+	F_MODEL,
+	F_MESSAGES,
+	F_PROMPT,
+	F_TOOLS,
+	F_TEMPLATE,
+	F_GENERATION,
+	F_CONTINUE,
+	F_SPECIAL,
+	F_MM_KWARGS,
+	F_MEDIA_KWARGS,
+	F_KWARGS,
+	F_DOCUMENTS,
+	F_EFFORT,
+	F_TRUNCATE,
+	F_EMBEDS,
+	F_COUNT
 };
 static const struct str NAMES[F_COUNT] = {
-	[F_MODEL] = STR_INIT("model"), [F_MESSAGES] = STR_INIT("messages"), [F_PROMPT] = STR_INIT("prompt"), [F_TOOLS] = STR_INIT("tools"),
-	[F_TEMPLATE] = STR_INIT("chat_template"), [F_GENERATION] = STR_INIT("add_generation_prompt"),
-	[F_CONTINUE] = STR_INIT("continue_final_message"), [F_SPECIAL] = STR_INIT("add_special_tokens"),
-	[F_MM_KWARGS] = STR_INIT("mm_processor_kwargs"), [F_MEDIA_KWARGS] = STR_INIT("media_io_kwargs"),
-	[F_KWARGS] = STR_INIT("chat_template_kwargs"), [F_DOCUMENTS] = STR_INIT("documents"), [F_EFFORT] = STR_INIT("reasoning_effort"),
-	[F_TRUNCATE] = STR_INIT("truncate_prompt_tokens"), [F_EMBEDS] = STR_INIT("prompt_embeds"),
+	[F_MODEL] = STR_INIT("model"),
+	[F_MESSAGES] = STR_INIT("messages"),
+	[F_PROMPT] = STR_INIT("prompt"),
+	[F_TOOLS] = STR_INIT("tools"),
+	[F_TEMPLATE] = STR_INIT("chat_template"),
+	[F_GENERATION] = STR_INIT("add_generation_prompt"),
+	[F_CONTINUE] = STR_INIT("continue_final_message"),
+	[F_SPECIAL] = STR_INIT("add_special_tokens"),
+	[F_MM_KWARGS] = STR_INIT("mm_processor_kwargs"),
+	[F_MEDIA_KWARGS] = STR_INIT("media_io_kwargs"),
+	[F_KWARGS] = STR_INIT("chat_template_kwargs"),
+	[F_DOCUMENTS] = STR_INIT("documents"),
+	[F_EFFORT] = STR_INIT("reasoning_effort"),
+	[F_TRUNCATE] = STR_INIT("truncate_prompt_tokens"),
+	[F_EMBEDS] = STR_INIT("prompt_embeds"),
 };
 /* What goes along as it stands. */
-static const enum field CHAT_FIELDS[] = { F_MODEL, F_MESSAGES, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS, F_MEDIA_KWARGS };
+static const enum field CHAT_FIELDS[] = { F_MODEL, F_MESSAGES, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS,
+	F_MEDIA_KWARGS };
 static const enum field PROMPT_FIELDS[] = { F_MODEL, F_SPECIAL };
 
-struct fields { struct str v[F_COUNT]; };      /* values as written; empty: absent or null */
+struct fields {
+	struct str v[F_COUNT];
+}; /* values as written; empty: absent or null */
 
 static void take_field(struct str name, struct str value, struct fields *f)
 {
@@ -125,8 +151,8 @@ static bool is_text_part(const struct json_val *part)
 		return true;
 	if (!json_str(json_get(part, STR("type")), &type))
 		return json_get(part, STR("text")) != NULL;
-	return str_eq(type, STR("text")) || str_eq(type, STR("input_text")) || str_eq(type, STR("output_text")) || str_eq(type, STR("refusal")) ||
-	       str_eq(type, STR("thinking"));
+	return str_eq(type, STR("text")) || str_eq(type, STR("input_text")) || str_eq(type, STR("output_text")) ||
+	       str_eq(type, STR("refusal")) || str_eq(type, STR("thinking"));
 }
 
 /* Images and the like: the answer of /tokenize names no content hashes. */

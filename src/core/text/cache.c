@@ -6,17 +6,17 @@
 #include "base/map.h"
 #include "base/must.h"
 
-enum { ENTRY_BYTES = 192 };       /* an entry and its place in the table */
+enum { ENTRY_BYTES = 192 }; /* an entry and its place in the table */
 
 struct entry {
 	struct hash128 digest;
-	struct text_ids *ids;         /* NULL: the call is open */
-	struct list used;             /* in cache.used when finished */
+	struct text_ids *ids; /* NULL: the call is open */
+	struct list used; /* in cache.used when finished */
 	struct list waiting;
 };
 struct text_cache {
-	struct map entries;           /* digest.lo -> entry; the rest of the digest is compared */
-	struct list used;             /* most recent first */
+	struct map entries; /* digest.lo -> entry; the rest of the digest is compared */
+	struct list used; /* most recent first */
 	size_t max_bytes, max_calls;
 	struct text_cache_stats n;
 };
@@ -130,7 +130,7 @@ void text_cache_fill(struct text_cache *c, struct hash128 digest, struct text_id
 	struct list waiting;
 	list_init(&waiting);
 	if (e && e->ids)
-		return;                        /* an ask that led alone came second */
+		return; /* an ask that led alone came second */
 	if (e) {
 		take_over(&e->waiting, &waiting);
 		c->n.calls--;
@@ -168,7 +168,7 @@ size_t text_cache_waiting(const struct text_cache *c, struct hash128 digest)
 	size_t n = 0;
 	if (e)
 		LIST_FOR(&e->waiting, it)
-			n++;
+	n++;
 	return n;
 }
 

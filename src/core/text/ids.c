@@ -6,7 +6,7 @@
 
 #include "base/must.h"
 
-enum { ARENA_SLACK = 4096 };      /* what an arena takes beyond what is asked of it, about */
+enum { ARENA_SLACK = 4096 }; /* what an arena takes beyond what is asked of it, about */
 
 struct text_ids_made *text_ids_make(size_t n_prompts)
 {

@@ -31,7 +31,8 @@ static void expect_usage(const struct api_usage *u, uint32_t prompt, uint32_t ca
 static void chat_chunks(void **state)
 {
 	(void)state;
-	struct api_chunk c = chunk(API_OPENAI, HEAD "[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}");
+	struct api_chunk c =
+		chunk(API_OPENAI, HEAD "[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}");
 	assert_int_equal(c.kind, API_CHUNK_OTHER);
 	assert_string_equal(c.id, "chatcmpl-1");
 	assert_false(c.finish || c.has_usage);
@@ -59,7 +60,8 @@ static void case_litellm_42484_empty_choices(void **state)
 	(void)state;
 	assert_int_equal(chunk(API_OPENAI, HEAD "[],\"prompt_filter_results\":[]}").kind, API_CHUNK_OTHER);
 	assert_int_equal(chunk(API_OPENAI, HEAD "[],\"usage\":null}").kind, API_CHUNK_OTHER);
-	struct api_chunk c = chunk(API_OPENAI, HEAD "[],\"usage\":{\"prompt_tokens\":198,\"completion_tokens\":8,\"prompt_tokens_details\":{\"cached_tokens\":160,\"created_cache_tokens\":32}}}");
+	struct api_chunk c = chunk(API_OPENAI, HEAD "[],\"usage\":{\"prompt_tokens\":198,\"completion_tokens\":8,\"prompt_tokens_details\":"
+						    "{\"cached_tokens\":160,\"created_cache_tokens\":32}}}");
 	assert_int_equal(c.kind, API_CHUNK_USAGE_ONLY);
 	expect_usage(&c.usage, 198, 160, 8);
 }
@@ -68,19 +70,29 @@ static void case_litellm_42484_empty_choices(void **state)
 static void usage_forms(void **state)
 {
 	(void)state;
-	static const struct { const char *usage; uint32_t prompt, cached, output; bool null; } ROWS[] = {
+	static const struct {
+		const char *usage;
+		uint32_t prompt, cached, output;
+		bool null;
+	} ROWS[] = {
 		{ "{\"prompt_tokens\":5,\"completion_tokens\":1,\"prompt_tokens_details\":null}", 5, UNKNOWN, 1, true },
 		{ "{\"prompt_tokens\":5,\"completion_tokens\":1}", 5, UNKNOWN, 1, false },
-		{ "{\"prompt_tokens\":5,\"completion_tokens\":1,\"prompt_tokens_details\":{\"cached_tokens\":0,\"multimodal_tokens\":null}}", 5, 0, 1, false },
-		{ "{\"prompt_tokens\":5,\"completion_tokens\":1,\"prompt_tokens_details\":{\"cached_tokens\":null}}", 5, UNKNOWN, 1, false },
+		{ "{\"prompt_tokens\":5,\"completion_tokens\":1,\"prompt_tokens_details\":{\"cached_tokens\":0,\"multimodal_tokens\":null}"
+		  "}",
+			5, 0, 1, false },
+		{ "{\"prompt_tokens\":5,\"completion_tokens\":1,\"prompt_tokens_details\":{\"cached_tokens\":null}}", 5, UNKNOWN, 1,
+			false },
 		{ "{\"prompt_tokens\":5,\"completion_tokens\":1,\"prompt_tokens_details\":{\"cached_tokens\":6}}", 5, UNKNOWN, 1, false },
-		{ "{\"prompt_tokens\":-5,\"completion_tokens\":1.5,\"prompt_tokens_details\":{\"cached_tokens\":-1}}", UNKNOWN, UNKNOWN, UNKNOWN, false },
+		{ "{\"prompt_tokens\":-5,\"completion_tokens\":1.5,\"prompt_tokens_details\":{\"cached_tokens\":-1}}", UNKNOWN, UNKNOWN,
+			UNKNOWN, false },
 		{ "{\"prompt_tokens\":99999999999}", UNKNOWN, UNKNOWN, UNKNOWN, false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
 		struct buf b;
 		buf_init(&b, 1000);
-		assert_int_equal(buf_printf(&b, HEAD "[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}],\"usage\":%s}", ROWS[i].usage), ERR_OK);
+		assert_int_equal(
+			buf_printf(&b, HEAD "[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}],\"usage\":%s}", ROWS[i].usage),
+			ERR_OK);
 		struct api_chunk c;
 		api_chunk_read(API_OPENAI, buf_str(&b), &c);
 		assert_true(c.has_usage && c.kind == API_CHUNK_CONTENT && c.finish);
@@ -95,16 +107,27 @@ static void anthropic_chunks(void **state)
 {
 	(void)state;
 	struct api_usage sum = api_usage_none();
-	struct api_chunk c = chunk(API_ANTHROPIC, "{\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"usage\":{\"input_tokens\":193,\"output_tokens\":0}}}");
+	struct api_chunk c = chunk(API_ANTHROPIC,
+		"{\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"usage\":{\"input_tokens\":193,\"output_tokens\":0}}}");
 	assert_int_equal(c.kind, API_CHUNK_OTHER);
 	assert_string_equal(c.id, "msg_1");
 	api_usage_merge(&sum, &c.usage);
 	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"ping\"}").kind, API_CHUNK_OTHER);
-	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}").kind, API_CHUNK_OTHER);
-	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}").kind, API_CHUNK_CONTENT);
-	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}").kind, API_CHUNK_CONTENT);
-	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"h\"}}").kind, API_CHUNK_CONTENT);
-	c = chunk(API_ANTHROPIC, "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"input_tokens\":1,\"output_tokens\":4,\"cache_creation_input_tokens\":32,\"cache_read_input_tokens\":160}}");
+	assert_int_equal(
+		chunk(API_ANTHROPIC, "{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}")
+			.kind,
+		API_CHUNK_OTHER);
+	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}").kind,
+		API_CHUNK_CONTENT);
+	assert_int_equal(
+		chunk(API_ANTHROPIC, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}")
+			.kind,
+		API_CHUNK_CONTENT);
+	assert_int_equal(
+		chunk(API_ANTHROPIC, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"h\"}}").kind,
+		API_CHUNK_CONTENT);
+	c = chunk(API_ANTHROPIC, "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"input_tokens\":1,"
+				 "\"output_tokens\":4,\"cache_creation_input_tokens\":32,\"cache_read_input_tokens\":160}}");
 	assert_true(c.finish && c.has_usage);
 	api_usage_merge(&sum, &c.usage);
 	expect_usage(&sum, 193, 160, 4);
@@ -114,18 +137,21 @@ static void anthropic_chunks(void **state)
 	expect_usage(&sum, 193, 160, 5);
 	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"message_stop\"}").kind, API_CHUNK_DONE);
 	/* case 51 (Portkey gateway#722) */
-	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}").kind, API_CHUNK_ERROR);
+	assert_int_equal(chunk(API_ANTHROPIC, "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}").kind,
+		API_CHUNK_ERROR);
 }
 
 static void responses_chunks(void **state)
 {
 	(void)state;
-	struct api_chunk c = chunk(API_RESPONSES, "{\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_1\",\"usage\":null}}");
+	struct api_chunk c = chunk(
+		API_RESPONSES, "{\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_1\",\"usage\":null}}");
 	assert_string_equal(c.id, "resp_1");
 	assert_true(c.kind == API_CHUNK_OTHER && c.has_sequence && c.sequence == 0 && !c.has_usage);
 	c = chunk(API_RESPONSES, "{\"type\":\"response.output_text.delta\",\"sequence_number\":4,\"delta\":\"x\"}");
 	assert_true(c.kind == API_CHUNK_CONTENT && c.sequence == 4);
-	c = chunk(API_RESPONSES, "{\"type\":\"response.completed\",\"sequence_number\":9,\"response\":{\"id\":\"resp_1\",\"usage\":{\"input_tokens\":243,\"input_tokens_details\":{\"cached_tokens\":224},\"output_tokens\":4}}}");
+	c = chunk(API_RESPONSES, "{\"type\":\"response.completed\",\"sequence_number\":9,\"response\":{\"id\":\"resp_1\",\"usage\":{"
+				 "\"input_tokens\":243,\"input_tokens_details\":{\"cached_tokens\":224},\"output_tokens\":4}}}");
 	assert_true(c.kind == API_CHUNK_DONE && c.finish);
 	expect_usage(&c.usage, 243, 224, 4);
 	assert_int_equal(chunk(API_RESPONSES, "{\"type\":\"response.failed\",\"response\":{}}").kind, API_CHUNK_ERROR);
@@ -143,7 +169,8 @@ static void case_gpustack_6155_extra_chunk_dropped_whole(void **state)
 	buf_init(&all, 10000);
 	buf_init(&out, 10000);
 	buf_init(&want, 10000);
-	assert_true(!buf_add(&all, kept_1) && !buf_add(&all, extra) && !buf_add(&all, kept_2) && !buf_add(&want, kept_1) && !buf_add(&want, kept_2));
+	assert_true(!buf_add(&all, kept_1) && !buf_add(&all, extra) && !buf_add(&all, kept_2) && !buf_add(&want, kept_1) &&
+		    !buf_add(&want, kept_2));
 	for (size_t cut = 0; cut <= all.n; cut++) {
 		struct sse s;
 		struct sse_event ev;
@@ -190,7 +217,8 @@ static struct api_result read_whole(enum api_dialect d, struct str body, size_t 
 static void case_higress_4146_split_usage(void **state)
 {
 	(void)state;
-	struct str body = STR("{\"id\":\"chatcmpl-9\",\"choices\":[{\"message\":{\"content\":\"\\\"usage\\\":{\\\"prompt_tokens\\\":1}\"}}],\"usage\":{\"prompt_tokens\":1234,\"completion_tokens\":56,"
+	struct str body = STR("{\"id\":\"chatcmpl-9\",\"choices\":[{\"message\":{\"content\":\"\\\"usage\\\":{\\\"prompt_tokens\\\":1}\"}}]"
+			      ",\"usage\":{\"prompt_tokens\":1234,\"completion_tokens\":56,"
 			      "\"prompt_tokens_details\":{\"cached_tokens\":1024}}}");
 	for (size_t piece = 1; piece <= body.n; piece++) {
 		struct api_result r = read_whole(API_OPENAI, body, piece);
@@ -200,9 +228,13 @@ static void case_higress_4146_split_usage(void **state)
 	}
 	assert_false(read_whole(API_OPENAI, str_sub(body, 0, body.n - 1), 7).has_usage);
 	assert_true(read_whole(API_OPENAI, STR("{\"error\":{\"message\":\"x\",\"code\":404}}"), 5).error);
-	struct api_result r = read_whole(API_ANTHROPIC, STR("{\"id\":\"m\",\"type\":\"message\",\"usage\":{\"input_tokens\":193,\"output_tokens\":4}}"), 5);
+	struct api_result r = read_whole(
+		API_ANTHROPIC, STR("{\"id\":\"m\",\"type\":\"message\",\"usage\":{\"input_tokens\":193,\"output_tokens\":4}}"), 5);
 	expect_usage(&r.usage, 193, UNKNOWN, 4);
-	r = read_whole(API_RESPONSES, STR("{\"id\":\"resp_1\",\"usage\":{\"input_tokens\":7,\"output_tokens\":4,\"input_tokens_details\":{\"cached_tokens\":0}}}"), 5);
+	r = read_whole(API_RESPONSES,
+		STR("{\"id\":\"resp_1\",\"usage\":{\"input_tokens\":7,\"output_tokens\":4,\"input_tokens_details\":{\"cached_tokens\":0}}"
+		    "}"),
+		5);
 	expect_usage(&r.usage, 7, 0, 4);
 	assert_string_equal(r.id, "resp_1");
 }
@@ -214,7 +246,8 @@ static void case_ai_gateway_1662_long_answer(void **state)
 	size_t n = 3 << 20;
 	char *b = malloc(n);
 	struct str head = STR("{\"id\":\"chatcmpl-long\",\"choices\":[{\"message\":{\"content\":\"");
-	struct str tail = STR("\\\"usage\\\":{\\\"prompt_tokens\\\":1}\"}}],\"usage\":{\"prompt_tokens\":77,\"completion_tokens\":5,\"prompt_tokens_details\":{\"cached_tokens\":64}},\"x\":null}");
+	struct str tail = STR("\\\"usage\\\":{\\\"prompt_tokens\\\":1}\"}}],\"usage\":{\"prompt_tokens\":77,\"completion_tokens\":5,"
+			      "\"prompt_tokens_details\":{\"cached_tokens\":64}},\"x\":null}");
 	memset(b, 'x', n);
 	memcpy(b, head.p, head.n);
 	memcpy(b + n - tail.n, tail.p, tail.n);

@@ -27,18 +27,28 @@ static void shapes(void **state)
 	(void)state;
 	struct api_error e = { .why = ERR_UNKNOWN_MODEL, .message = "no model \"x\"", .param = "model", .request_id = "r-1" };
 	assert_int_equal(api_error_status(&e), 404);
-	expect(API_OPENAI, &e, STR("{\"error\":{\"message\":\"no model \\\"x\\\"\",\"type\":\"invalid_request_error\",\"param\":\"model\","
-				   "\"code\":\"model_not_found\",\"reason\":\"unknown_model\",\"request_id\":\"r-1\"}}"));
-	expect(API_RESPONSES, &e, STR("{\"error\":{\"message\":\"no model \\\"x\\\"\",\"type\":\"invalid_request_error\",\"param\":\"model\","
-				      "\"code\":\"model_not_found\",\"reason\":\"unknown_model\",\"request_id\":\"r-1\"}}"));
-	expect(API_ANTHROPIC, &e, STR("{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"no model \\\"x\\\"\",\"reason\":\"unknown_model\"},\"request_id\":\"r-1\"}"));
+	expect(API_OPENAI, &e,
+		STR("{\"error\":{\"message\":\"no model \\\"x\\\"\",\"type\":\"invalid_request_error\",\"param\":\"model\","
+		    "\"code\":\"model_not_found\",\"reason\":\"unknown_model\",\"request_id\":\"r-1\"}}"));
+	expect(API_RESPONSES, &e,
+		STR("{\"error\":{\"message\":\"no model \\\"x\\\"\",\"type\":\"invalid_request_error\",\"param\":\"model\","
+		    "\"code\":\"model_not_found\",\"reason\":\"unknown_model\",\"request_id\":\"r-1\"}}"));
+	expect(API_ANTHROPIC, &e,
+		STR("{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"no model "
+		    "\\\"x\\\"\",\"reason\":\"unknown_model\"},\"request_id\":\"r-1\"}"));
 	struct api_error no = { .why = ERR_NO_WORKER };
 	assert_int_equal(api_error_status(&no), 503);
-	expect(API_OPENAI, &no, STR("{\"error\":{\"message\":\"no worker can serve this request\",\"type\":\"server_error\",\"param\":null,\"code\":\"no_worker\",\"reason\":\"no_worker\"}}"));
-	expect(API_ANTHROPIC, &no, STR("{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no worker can serve this request\",\"reason\":\"no_worker\"}}"));
+	expect(API_OPENAI, &no,
+		STR("{\"error\":{\"message\":\"no worker can serve this "
+		    "request\",\"type\":\"server_error\",\"param\":null,\"code\":\"no_worker\",\"reason\":\"no_worker\"}}"));
+	expect(API_ANTHROPIC, &no,
+		STR("{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no worker can serve this "
+		    "request\",\"reason\":\"no_worker\"}}"));
 	struct api_error forced = { .why = ERR_BODY_TOO_LARGE, .status = 429, .type = "odd" };
 	assert_int_equal(api_error_status(&forced), 429);
-	expect(API_ANTHROPIC, &forced, STR("{\"type\":\"error\",\"error\":{\"type\":\"odd\",\"message\":\"the request body is too large\",\"reason\":\"body_too_large\"}}"));
+	expect(API_ANTHROPIC, &forced,
+		STR("{\"type\":\"error\",\"error\":{\"type\":\"odd\",\"message\":\"the request body is too "
+		    "large\",\"reason\":\"body_too_large\"}}"));
 }
 
 /* Router case 69 (semantic-router#3063, open-webui#29628): a broken stream ends with an error in the form of its API. */

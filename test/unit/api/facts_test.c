@@ -55,10 +55,11 @@ static struct api_facts completions(struct str body)
 static void chat_facts(void **state)
 {
 	(void)state;
-	struct str body = STR("{\"model\":\"a\\u0062\"," M ",\"stream\":true,\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true},"
-			      "\"max_tokens\":7,\"max_completion_tokens\":9,\"n\":2,\"user\":\"u\",\"prompt_cache_key\":\"k\",\"cache_salt\":\"s\","
-			      "\"priority\":-3,\"session_id\":\"se\",\"previous_response_id\":\"resp_1\",\"tools\":[{\"type\":\"function\"}],"
-			      "\"vllm_xargs\":{\"kv_cache_report_mode\":\"full\"}}");
+	struct str body = STR(
+		"{\"model\":\"a\\u0062\"," M ",\"stream\":true,\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true},"
+		"\"max_tokens\":7,\"max_completion_tokens\":9,\"n\":2,\"user\":\"u\",\"prompt_cache_key\":\"k\",\"cache_salt\":\"s\","
+		"\"priority\":-3,\"session_id\":\"se\",\"previous_response_id\":\"resp_1\",\"tools\":[{\"type\":\"function\"}],"
+		"\"vllm_xargs\":{\"kv_cache_report_mode\":\"full\"}}");
 	struct api_facts f = chat(body);
 	assert_str(f.model, "ab");
 	assert_true(f.stream && f.usage_asked && f.usage_each && f.has_max_tok && f.max_tok == 9 && f.n == 2);
@@ -77,7 +78,8 @@ static void chat_facts(void **state)
 	f = chat(STR("{" M "}"));
 	assert_true(f.model.n == 0 && !f.stream && !f.usage_asked && !f.has_max_tok && f.n == 1);
 	assert_int_equal(f.at_stream_options.val.n, 0);
-	f = chat(STR("{" M ",\"model\":null,\"stream\":null,\"max_tokens\":null,\"tools\":null,\"stream_options\":null,\"cache_salt\":null}"));
+	f = chat(STR(
+		"{" M ",\"model\":null,\"stream\":null,\"max_tokens\":null,\"tools\":null,\"stream_options\":null,\"cache_salt\":null}"));
 	assert_true(f.model.n == 0 && !f.stream && !f.has_max_tok && f.tools.n == 0);
 }
 
@@ -195,7 +197,8 @@ static void big_bodies(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(SIZES); i++) {
 		size_t n = SIZES[i];
 		char *b = malloc(n);
-		struct str head = STR("{\"messages\":[{\"role\":\"user\",\"content\":\""), tail = STR("\"}],\"stream\":true,\"model\":\"m\"}");
+		struct str head = STR("{\"messages\":[{\"role\":\"user\",\"content\":\""),
+			   tail = STR("\"}],\"stream\":true,\"model\":\"m\"}");
 		memset(b, 'x', n);
 		memcpy(b, head.p, head.n);
 		memcpy(b + n - tail.n, tail.p, tail.n);
@@ -203,7 +206,9 @@ static void big_bodies(void **state)
 		assert_str(f.model, "m");
 		assert_true(f.stream && f.prompt_head.n == 1024);
 		struct api_fault fault;
-		assert_int_equal(api_facts_read(api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL), str_from(b, n), n - 1, &mem, &f, &fault), ERR_LIMIT);
+		assert_int_equal(api_facts_read(api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL), str_from(b, n), n - 1, &mem,
+					 &f, &fault),
+			ERR_LIMIT);
 		free(b);
 	}
 }
@@ -212,12 +217,17 @@ static void media(void **state)
 {
 	(void)state;
 	struct api_facts f = chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"ab\"},"
-				      "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}}]}]}"));
+				      "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/"
+				      "png;base64,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}}]}]}"));
 	assert_true(f.has_media);
 	assert_true(f.prompt_text_bytes < 130);
-	assert_false(chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"ab\"},\"c\",{\"text\":\"d\"}]}]}")).has_media);
+	assert_false(
+		chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"ab\"},\"c\",{\"text\":\"d\"}]}]}"))
+			.has_media);
 	assert_true(chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"image_url\":\"http://x\"}]}]}")).has_media);
-	assert_true(chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"QQ==\"}}]}]}")).has_media);
+	assert_true(chat(
+		STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"QQ==\"}}]}]}"))
+			    .has_media);
 }
 
 static bool same_prompt(struct str a, struct str b)
@@ -232,18 +242,25 @@ static void case_smg_1637_digest_covers_all_options(void **state)
 	(void)state;
 	struct str plain = STR("{\"model\":\"m\"," M "}");
 	static const struct str SAME[] = {
-		STR_INIT("{\"model\":\"m\"," M ",\"temperature\":0.5,\"max_tokens\":5,\"stream\":true,\"seed\":1,\"user\":\"x\",\"n\":2,\"top_p\":1}"),
+		STR_INIT("{\"model\":\"m\"," M
+			 ",\"temperature\":0.5,\"max_tokens\":5,\"stream\":true,\"seed\":1,\"user\":\"x\",\"n\":2,\"top_p\":1}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"cache_salt\":\"s\",\"tools\":null,\"documents\":null}"),
 		STR_INIT("{ \"model\" : \"m\" , \"messages\":[{\"role\":\"user\",\"content\":\"hi\"}] }"),
 	};
 	static const struct str OTHER[] = {
-		STR_INIT("{\"model\":\"n\"," M "}"), STR_INIT("{\"model\":\"m\"," M ",\"tools\":[]}"),
-		STR_INIT("{\"model\":\"m\"," M ",\"add_special_tokens\":true}"), STR_INIT("{\"model\":\"m\"," M ",\"add_generation_prompt\":false}"),
-		STR_INIT("{\"model\":\"m\"," M ",\"continue_final_message\":true}"), STR_INIT("{\"model\":\"m\"," M ",\"reasoning_effort\":\"low\"}"),
-		STR_INIT("{\"model\":\"m\"," M ",\"documents\":[]}"), STR_INIT("{\"model\":\"m\"," M ",\"chat_template\":\"x\"}"),
+		STR_INIT("{\"model\":\"n\"," M "}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"tools\":[]}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"add_special_tokens\":true}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"add_generation_prompt\":false}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"continue_final_message\":true}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"reasoning_effort\":\"low\"}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"documents\":[]}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"chat_template\":\"x\"}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"chat_template_kwargs\":{\"enable_thinking\":false}}"),
-		STR_INIT("{\"model\":\"m\"," M ",\"tool_choice\":\"none\"}"), STR_INIT("{\"model\":\"m\"," M ",\"response_format\":{\"type\":\"text\"}}"),
-		STR_INIT("{\"model\":\"m\"," M ",\"truncate_prompt_tokens\":4}"), STR_INIT("{\"model\":\"m\"," M ",\"mm_processor_kwargs\":{\"a\":1}}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"tool_choice\":\"none\"}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"response_format\":{\"type\":\"text\"}}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"truncate_prompt_tokens\":4}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"mm_processor_kwargs\":{\"a\":1}}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"a_member_of_tomorrow\":1}"),
 		STR_INIT("{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi \"}]}"),
 	};
@@ -252,7 +269,8 @@ static void case_smg_1637_digest_covers_all_options(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(OTHER); i++)
 		if (same_prompt(plain, OTHER[i]))
 			fail_msg("%s", OTHER[i].p);
-	struct hash128 a = completions(STR("{\"prompt\":\"x\",\"add_special_tokens\":false}")).digest, b = completions(STR("{\"prompt\":\"x\"}")).digest;
+	struct hash128 a = completions(STR("{\"prompt\":\"x\",\"add_special_tokens\":false}")).digest,
+		       b = completions(STR("{\"prompt\":\"x\"}")).digest;
 	assert_true(a.lo != b.lo && a.hi != b.hi);
 }
 
@@ -260,7 +278,8 @@ static void case_smg_1637_digest_covers_all_options(void **state)
 static void case_production_stack_1045_chat_prompt(void **state)
 {
 	(void)state;
-	struct api_facts f = chat(STR("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"q\"}],\"prompt\":\"no\"}"));
+	struct api_facts f = chat(STR("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\","
+				      "\"content\":\"q\"}],\"prompt\":\"no\"}"));
 	assert_int_equal(f.form, API_PROMPT_MESSAGES);
 	assert_str(f.prompt, "[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"q\"}]");
 }
@@ -274,7 +293,10 @@ static void other_paths(void **state)
 	assert_str(f.model, "e");
 	assert_int_equal(f.form, API_PROMPT_NONE);
 	assert_str(f.prompt_head, "[\"a\",\"b\"]");
-	assert_int_equal(read_as("/v1/responses", STR("{\"model\":\"e\",\"input\":\"q\",\"max_output_tokens\":4,\"previous_response_id\":\"resp_9\"}"), &f, &fault), ERR_OK);
+	assert_int_equal(
+		read_as("/v1/responses",
+			STR("{\"model\":\"e\",\"input\":\"q\",\"max_output_tokens\":4,\"previous_response_id\":\"resp_9\"}"), &f, &fault),
+		ERR_OK);
 	assert_true(f.max_tok == 4 && str_eq(f.previous_response_id, STR("resp_9")));
 	assert_int_equal(read_as("/score", STR("{\"model\":\"e\",\"text_1\":\"q\",\"text_2\":\"r\"}"), &f, &fault), ERR_OK);
 	assert_true(f.prompt_text_bytes > 20);
@@ -285,8 +307,9 @@ static void other_paths(void **state)
 static void model_of_a_form(void **state)
 {
 	(void)state;
-	struct str body = STR("--BB\r\nContent-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\n\x01\x02 name=\"model\" \r\n"
-			      "--BB\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--BB--\r\n");
+	struct str body =
+		STR("--BB\r\nContent-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\n\x01\x02 name=\"model\" \r\n"
+		    "--BB\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--BB--\r\n");
 	assert_str(api_form_model(STR("multipart/form-data; boundary=BB"), body), "whisper-1");
 	assert_str(api_form_model(STR("Multipart/Form-Data; charset=x; Boundary=\"BB\""), body), "whisper-1");
 	assert_str(api_form_model(STR("multipart/form-data; boundary=XX"), body), "");

@@ -18,15 +18,20 @@ static void reads_and_writes(void **state)
 	struct buf b;
 	arena_init(&a, 0);
 	buf_init(&b, 4096);
-	assert_int_equal(api_models_read(STR("{\"object\":\"list\",\"data\":[{\"id\":\"base\",\"object\":\"model\",\"root\":\"/m\",\"parent\":null,\"max_model_len\":32768,\"permission\":[{}]},"
-					     "{\"id\":\"lora\",\"root\":\"/l\",\"parent\":\"base\",\"max_model_len\":null},{\"object\":\"model\"},{\"id\":\"\"},7]}"),
-					 &a, &m, &n), ERR_OK);
+	assert_int_equal(api_models_read(STR("{\"object\":\"list\",\"data\":[{\"id\":\"base\",\"object\":\"model\",\"root\":\"/"
+					     "m\",\"parent\":null,\"max_model_len\":32768,\"permission\":[{}]},"
+					     "{\"id\":\"lora\",\"root\":\"/"
+					     "l\",\"parent\":\"base\",\"max_model_len\":null},{\"object\":\"model\"},{\"id\":\"\"},7]}"),
+				 &a, &m, &n),
+		ERR_OK);
 	assert_int_equal(n, 2);
 	assert_true(str_eq(m[0].id, STR("base")) && m[0].parent.n == 0 && m[0].max_model_len == 32768);
 	assert_true(str_eq(m[1].parent, STR("base")) && m[1].max_model_len == 0 && str_eq(m[1].root, STR("/l")));
 	assert_int_equal(api_models_put(&b, m, n, 5), ERR_OK);
-	assert_true(str_eq(buf_str(&b), STR("{\"object\":\"list\",\"data\":[{\"id\":\"base\",\"object\":\"model\",\"created\":5,\"owned_by\":\"kvasir\",\"root\":\"/m\",\"parent\":null,\"max_model_len\":32768},"
-					    "{\"id\":\"lora\",\"object\":\"model\",\"created\":5,\"owned_by\":\"kvasir\",\"root\":\"/l\",\"parent\":\"base\",\"max_model_len\":null}]}")));
+	assert_true(str_eq(buf_str(&b), STR("{\"object\":\"list\",\"data\":[{\"id\":\"base\",\"object\":\"model\",\"created\":5,\"owned_"
+					    "by\":\"kvasir\",\"root\":\"/m\",\"parent\":null,\"max_model_len\":32768},"
+					    "{\"id\":\"lora\",\"object\":\"model\",\"created\":5,\"owned_by\":\"kvasir\",\"root\":\"/"
+					    "l\",\"parent\":\"base\",\"max_model_len\":null}]}")));
 	buf_clear(&b);
 	assert_int_equal(api_models_put(&b, NULL, 0, 5), ERR_OK);
 	assert_true(str_eq(buf_str(&b), STR("{\"object\":\"list\",\"data\":[]}")));

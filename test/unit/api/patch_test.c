@@ -49,12 +49,15 @@ static void usage_is_asked_for(void **state)
 	(void)state;
 	expect(STR("{" M ",\"stream\":true}"), STR("{\"stream_options\":{\"include_usage\":true}," M ",\"stream\":true}"));
 	expect(STR(" { " M ",\"stream\":true}"), STR(" {\"stream_options\":{\"include_usage\":true}, " M ",\"stream\":true}"));
-	expect(STR("{" M ",\"stream\":true,\"stream_options\":null}"), STR("{" M ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}"));
-	expect(STR("{" M ",\"stream\":true,\"stream_options\": { } }"), STR("{" M ",\"stream\":true,\"stream_options\": { \"include_usage\":true} }"));
+	expect(STR("{" M ",\"stream\":true,\"stream_options\":null}"),
+		STR("{" M ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}"));
+	expect(STR("{" M ",\"stream\":true,\"stream_options\": { } }"),
+		STR("{" M ",\"stream\":true,\"stream_options\": { \"include_usage\":true} }"));
 	expect(STR("{\"stream_options\":{\"include_usage\":false,\"x\":{\"include_usage\":1}}," M ",\"stream\":true}"),
-	       STR("{\"stream_options\":{\"include_usage\":false,\"x\":{\"include_usage\":1},\"include_usage\":true}," M ",\"stream\":true}"));
+		STR("{\"stream_options\":{\"include_usage\":false,\"x\":{\"include_usage\":1},\"include_usage\":true}," M
+		    ",\"stream\":true}"));
 	expect(STR("{\"stream_\\u006fptions\":{\"include_usage\":false}," M ",\"stream\":true}"),
-	       STR("{\"stream_\\u006fptions\":{\"include_usage\":false,\"include_usage\":true}," M ",\"stream\":true}"));
+		STR("{\"stream_\\u006fptions\":{\"include_usage\":false,\"include_usage\":true}," M ",\"stream\":true}"));
 }
 
 static void nothing_to_do(void **state)

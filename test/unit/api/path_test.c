@@ -23,8 +23,20 @@ static void known(void **state)
 	assert_int_equal(find("POST", "/v1/responses")->dialect, API_RESPONSES);
 	assert_int_equal(find("POST", "/v1/audio/transcriptions")->body, API_BODY_FORM);
 	static const char *const LOAD[] = {
-		"/v1/embeddings", "/score", "/v1/score", "/rerank", "/v1/rerank", "/v2/rerank", "/pooling", "/classify", "/v1/responses",
-		"/v1/messages", "/v1/messages/count_tokens", "/tokenize", "/detokenize", "/v1/audio/translations",
+		"/v1/embeddings",
+		"/score",
+		"/v1/score",
+		"/rerank",
+		"/v1/rerank",
+		"/v2/rerank",
+		"/pooling",
+		"/classify",
+		"/v1/responses",
+		"/v1/messages",
+		"/v1/messages/count_tokens",
+		"/tokenize",
+		"/detokenize",
+		"/v1/audio/translations",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(LOAD); i++)
 		assert_true(find("POST", LOAD[i]) && find("POST", LOAD[i])->route == API_ROUTE_LOAD);
@@ -34,10 +46,33 @@ static void administration_is_absent(void **state)
 {
 	(void)state;
 	static const char *const DENIED[] = {
-		"/sleep", "/wake_up", "/pause", "/resume", "/reset_prefix_cache", "/reset_mm_cache", "/reset_encoder_cache", "/collective_rpc",
-		"/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/server_info", "/metrics", "/start_profile", "/stop_profile",
-		"/scale_elastic_ep", "/update_weights", "/abort_requests", "/shutdown", "/", "", "/v1/chat/completions/", "//v1/chat/completions",
-		"/v1/chat/../completions", "/V1/completions", "/v1/completions;x", "/v1/completions%3f", "/v1/models/x",
+		"/sleep",
+		"/wake_up",
+		"/pause",
+		"/resume",
+		"/reset_prefix_cache",
+		"/reset_mm_cache",
+		"/reset_encoder_cache",
+		"/collective_rpc",
+		"/v1/load_lora_adapter",
+		"/v1/unload_lora_adapter",
+		"/server_info",
+		"/metrics",
+		"/start_profile",
+		"/stop_profile",
+		"/scale_elastic_ep",
+		"/update_weights",
+		"/abort_requests",
+		"/shutdown",
+		"/",
+		"",
+		"/v1/chat/completions/",
+		"//v1/chat/completions",
+		"/v1/chat/../completions",
+		"/V1/completions",
+		"/v1/completions;x",
+		"/v1/completions%3f",
+		"/v1/models/x",
 	};
 	static const char *const METHODS[] = { "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS" };
 	for (size_t i = 0; i < ARRAY_LEN(DENIED); i++) {

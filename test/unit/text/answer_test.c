@@ -24,7 +24,8 @@ static void expect(enum text_form form, enum text_call call, struct str answer, 
 		for (size_t k = 0; k < p->n; k++)
 			assert_int_equal(buf_printf(&b, "%s%u", k ? "," : i ? ";" : "", p->ids[k]), ERR_OK);
 		for (size_t k = 0; k < p->n_mm; k++)
-			assert_int_equal(buf_printf(&b, "|%.*s@%u+%u", STR_ARG(p->mm[k].hash), p->mm[k].offset_tok, p->mm[k].len_tok), ERR_OK);
+			assert_int_equal(
+				buf_printf(&b, "|%.*s@%u+%u", STR_ARG(p->mm[k].hash), p->mm[k].offset_tok, p->mm[k].len_tok), ERR_OK);
 	}
 	if (!str_eq(buf_str(&b), want))
 		fail_msg("%.*s", STR_ARG(buf_str(&b)));
@@ -43,7 +44,8 @@ static void refused(enum text_form form, enum text_call call, struct str answer,
 static void tokenize(void **state)
 {
 	(void)state;
-	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"count\":3,\"max_model_len\":1024,\"tokens\":[151644,872,0],\"token_strs\":null}"), STR("151644,872,0"));
+	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"count\":3,\"max_model_len\":1024,\"tokens\":[151644,872,0],\"token_strs\":null}"),
+		STR("151644,872,0"));
 	expect(TEXT_COMPLETIONS, TEXT_TOKENIZE, STR("{\"tokens\":[]}"), STR(""));
 	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"count\":3}"), ERR_UPSTREAM_PROTOCOL);
 	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("[{\"tokens\":[1]}]"), ERR_UPSTREAM_PROTOCOL);
@@ -57,8 +59,10 @@ static void tokenize(void **state)
 static void render(void **state)
 {
 	(void)state;
-	expect(TEXT_CHAT, TEXT_RENDER, STR("{\"request_id\":\"chatcmpl-1\",\"token_ids\":[5,6],\"features\":null,\"cache_salt\":\"q\"}"), STR("5,6"));
-	expect(TEXT_COMPLETIONS, TEXT_RENDER, STR("[{\"token_ids\":[603,1378],\"features\":null},{\"token_ids\":[27856]}]"), STR("603,1378;27856"));
+	expect(TEXT_CHAT, TEXT_RENDER, STR("{\"request_id\":\"chatcmpl-1\",\"token_ids\":[5,6],\"features\":null,\"cache_salt\":\"q\"}"),
+		STR("5,6"));
+	expect(TEXT_COMPLETIONS, TEXT_RENDER, STR("[{\"token_ids\":[603,1378],\"features\":null},{\"token_ids\":[27856]}]"),
+		STR("603,1378;27856"));
 	refused(TEXT_CHAT, TEXT_RENDER, STR("[]"), ERR_UPSTREAM_PROTOCOL);
 	refused(TEXT_COMPLETIONS, TEXT_RENDER, STR("[]"), ERR_UPSTREAM_PROTOCOL);
 	refused(TEXT_COMPLETIONS, TEXT_RENDER, STR("[7]"), ERR_UPSTREAM_PROTOCOL);
@@ -69,7 +73,10 @@ static void render(void **state)
 static void former_render(void **state)
 {
 	(void)state;
-	expect(TEXT_CHAT, TEXT_RENDER, STR("[[{\"role\":\"user\",\"content\":\"x\"}],[{\"type\":\"token\",\"prompt_token_ids\":[1,2],\"prompt\":\"x\",\"arrival_time\":1.5}]]"), STR("1,2"));
+	expect(TEXT_CHAT, TEXT_RENDER,
+		STR("[[{\"role\":\"user\",\"content\":\"x\"}],[{\"type\":\"token\",\"prompt_token_ids\":[1,2],\"prompt\":\"x\",\"arrival_"
+		    "time\":1.5}]]"),
+		STR("1,2"));
 	expect(TEXT_COMPLETIONS, TEXT_RENDER, STR("[{\"prompt_token_ids\":[1,2],\"prompt\":\"x\"}]"), STR("1,2"));
 	refused(TEXT_CHAT, TEXT_RENDER, STR("[[],[{\"type\":\"multimodal\",\"prompt_token_ids\":[1,2]}]]"), ERR_UPSTREAM_PROTOCOL);
 	refused(TEXT_CHAT, TEXT_RENDER, STR("[[],[]]"), ERR_UPSTREAM_PROTOCOL);
@@ -79,14 +86,27 @@ static void images(void **state)
 {
 	(void)state;
 	expect(TEXT_CHAT, TEXT_RENDER,
-	       STR("{\"token_ids\":[1,2,3,4,5,6,7,8],\"features\":{\"mm_hashes\":{\"image\":[\"bb\",\"aa\"],\"audio\":[\"cc\"]},"
-		   "\"mm_placeholders\":{\"audio\":[{\"offset\":7,\"length\":1}],\"image\":[{\"offset\":4,\"length\":2},{\"offset\":1,\"length\":2}]},\"kwargs_data\":null}}"),
-	       STR("1,2,3,4,5,6,7,8|aa@1+2|bb@4+2|cc@7+1"));
+		STR("{\"token_ids\":[1,2,3,4,5,6,7,8],\"features\":{\"mm_hashes\":{\"image\":[\"bb\",\"aa\"],\"audio\":[\"cc\"]},"
+		    "\"mm_placeholders\":{\"audio\":[{\"offset\":7,\"length\":1}],\"image\":[{\"offset\":4,\"length\":2},{\"offset\":1,"
+		    "\"length\":2}]},\"kwargs_data\":null}}"),
+		STR("1,2,3,4,5,6,7,8|aa@1+2|bb@4+2|cc@7+1"));
 	refused(TEXT_CHAT, TEXT_RENDER, STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"image\":[\"a\"]}}}"), ERR_UPSTREAM_PROTOCOL);
-	refused(TEXT_CHAT, TEXT_RENDER, STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"image\":[\"a\"]},\"mm_placeholders\":{\"image\":[{\"offset\":1,\"length\":1}]}}}"), ERR_UPSTREAM_PROTOCOL);
-	refused(TEXT_CHAT, TEXT_RENDER, STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"image\":[null]},\"mm_placeholders\":{\"image\":[{\"offset\":0,\"length\":1}]}}}"), ERR_UPSTREAM_PROTOCOL);
-	refused(TEXT_CHAT, TEXT_RENDER, STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"image\":[\"a\"]},\"mm_placeholders\":{\"video\":[{\"offset\":0,\"length\":1}]}}}"), ERR_UPSTREAM_PROTOCOL);
-	refused(TEXT_CHAT, TEXT_RENDER, STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"a\":[\"x\"],\"a\":[\"x\"]},\"mm_placeholders\":{\"a\":[{\"offset\":0,\"length\":1},{}]}}}"), ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_RENDER,
+		STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"image\":[\"a\"]},\"mm_placeholders\":{\"image\":[{\"offset\":1,"
+		    "\"length\":1}]}}}"),
+		ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_RENDER,
+		STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"image\":[null]},\"mm_placeholders\":{\"image\":[{\"offset\":0,"
+		    "\"length\":1}]}}}"),
+		ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_RENDER,
+		STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"image\":[\"a\"]},\"mm_placeholders\":{\"video\":[{\"offset\":0,"
+		    "\"length\":1}]}}}"),
+		ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_RENDER,
+		STR("{\"token_ids\":[1],\"features\":{\"mm_hashes\":{\"a\":[\"x\"],\"a\":[\"x\"]},\"mm_placeholders\":{\"a\":[{\"offset\":"
+		    "0,\"length\":1},{}]}}}"),
+		ERR_UPSTREAM_PROTOCOL);
 }
 
 static void given_ids_are_copied(void **state)

@@ -47,8 +47,10 @@ static void paths(void **state)
 static void render_is_the_body_itself(void **state)
 {
 	(void)state;
-	expect(TEXT_CHAT, TEXT_RENDER, STR("{" M ",\"return_mm_kwargs\":true}"), STR("{" M ",\"return_mm_kwargs\":true,\"return_mm_kwargs\":false}"));
-	expect(TEXT_COMPLETIONS, TEXT_RENDER, STR(" {\"prompt\":[\"a\",\"b\"]}\n"), STR("{\"prompt\":[\"a\",\"b\"],\"return_mm_kwargs\":false}"));
+	expect(TEXT_CHAT, TEXT_RENDER, STR("{" M ",\"return_mm_kwargs\":true}"),
+		STR("{" M ",\"return_mm_kwargs\":true,\"return_mm_kwargs\":false}"));
+	expect(TEXT_COMPLETIONS, TEXT_RENDER, STR(" {\"prompt\":[\"a\",\"b\"]}\n"),
+		STR("{\"prompt\":[\"a\",\"b\"],\"return_mm_kwargs\":false}"));
 	expect(TEXT_CHAT, TEXT_RENDER, STR("{ }"), STR("{ \"return_mm_kwargs\":false}"));
 }
 
@@ -57,11 +59,15 @@ static void case_production_stack_1045_tokenize_chat(void **state)
 {
 	(void)state;
 	expect(TEXT_CHAT, TEXT_TOKENIZE,
-	       STR("{\"temperature\":1,\"model\":\"m\"," M ",\"tools\":[{\"type\":\"function\"}],\"stream\":true,\"add_generation_prompt\":false,"
-		   "\"continue_final_message\":true,\"add_special_tokens\":true,\"chat_template\":\"{{x}}\",\"mm_processor_kwargs\":{\"a\":1},\"user\":\"u\"}"),
-	       STR("{\"model\":\"m\"," M ",\"tools\":[{\"type\":\"function\"}],\"chat_template\":\"{{x}}\",\"add_generation_prompt\":false,"
-		   "\"continue_final_message\":true,\"add_special_tokens\":true,\"mm_processor_kwargs\":{\"a\":1}}"));
-	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{" M ",\"tools\":null,\"chat_template_kwargs\":null,\"documents\":null,\"reasoning_effort\":null}"), STR("{" M "}"));
+		STR("{\"temperature\":1,\"model\":\"m\"," M
+		    ",\"tools\":[{\"type\":\"function\"}],\"stream\":true,\"add_generation_prompt\":false,"
+		    "\"continue_final_message\":true,\"add_special_tokens\":true,\"chat_template\":\"{{x}}\",\"mm_processor_kwargs\":{"
+		    "\"a\":1},\"user\":\"u\"}"),
+		STR("{\"model\":\"m\"," M
+		    ",\"tools\":[{\"type\":\"function\"}],\"chat_template\":\"{{x}}\",\"add_generation_prompt\":false,"
+		    "\"continue_final_message\":true,\"add_special_tokens\":true,\"mm_processor_kwargs\":{\"a\":1}}"));
+	expect(TEXT_CHAT, TEXT_TOKENIZE,
+		STR("{" M ",\"tools\":null,\"chat_template_kwargs\":null,\"documents\":null,\"reasoning_effort\":null}"), STR("{" M "}"));
 	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"mess\\u0061ges\":[{\"role\":\"user\",\"content\":\"h\\u00e9\"}]}"), STR("{" M "}"));
 }
 
@@ -70,20 +76,23 @@ static void template_arguments(void **state)
 {
 	(void)state;
 	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{" M ",\"documents\":[{\"title\":\"t\",\"text\":\"x\"}]}"),
-	       STR("{" M ",\"chat_template_kwargs\":{\"documents\":[{\"title\":\"t\",\"text\":\"x\"}]}}"));
+		STR("{" M ",\"chat_template_kwargs\":{\"documents\":[{\"title\":\"t\",\"text\":\"x\"}]}}"));
 	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{" M ",\"reasoning_effort\":\"low\"}"),
-	       STR("{" M ",\"chat_template_kwargs\":{\"reasoning_effort\":\"low\",\"enable_thinking\":true}}"));
+		STR("{" M ",\"chat_template_kwargs\":{\"reasoning_effort\":\"low\",\"enable_thinking\":true}}"));
 	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{" M ",\"reasoning_effort\":\"none\",\"chat_template_kwargs\":{\"f\\u006fo\":[1, 2]}}"),
-	       STR("{" M ",\"chat_template_kwargs\":{\"f\\u006fo\":[1, 2],\"reasoning_effort\":\"none\",\"enable_thinking\":false}}"));
-	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{" M ",\"reasoning_effort\":\"high\",\"chat_template_kwargs\":{\"enable_thinking\":false,\"documents\":[]},\"documents\":[{}]}"),
-	       STR("{" M ",\"chat_template_kwargs\":{\"enable_thinking\":false,\"documents\":[],\"documents\":[{}],\"reasoning_effort\":\"high\"}}"));
+		STR("{" M ",\"chat_template_kwargs\":{\"f\\u006fo\":[1, 2],\"reasoning_effort\":\"none\",\"enable_thinking\":false}}"));
+	expect(TEXT_CHAT, TEXT_TOKENIZE,
+		STR("{" M ",\"reasoning_effort\":\"high\",\"chat_template_kwargs\":{\"enable_thinking\":false,\"documents\":[]},"
+			  "\"documents\":[{}]}"),
+		STR("{" M ",\"chat_template_kwargs\":{\"enable_thinking\":false,\"documents\":[],\"documents\":[{}],\"reasoning_effort\":"
+			  "\"high\"}}"));
 }
 
 static void prompts(void **state)
 {
 	(void)state;
 	expect(TEXT_COMPLETIONS, TEXT_TOKENIZE, STR("{\"model\":\"m\",\"prompt\":\"a\\n\",\"max_tokens\":1,\"add_special_tokens\":false}"),
-	       STR("{\"model\":\"m\",\"add_special_tokens\":false,\"prompt\":\"a\\n\"}"));
+		STR("{\"model\":\"m\",\"add_special_tokens\":false,\"prompt\":\"a\\n\"}"));
 	expect(TEXT_COMPLETIONS, TEXT_TOKENIZE, STR("{\"prompt\":[ \"a\\\"]\" ]}"), STR("{\"prompt\":\"a\\\"]\"}"));
 }
 
@@ -97,10 +106,11 @@ static void what_tokenize_cannot_express(void **state)
 	refused(TEXT_COMPLETIONS, STR("{\"prompt\":\"a\",\"prompt_embeds\":\"QQ\"}"));
 	refused(TEXT_COMPLETIONS, STR("{}"));
 	refused(TEXT_CHAT, STR("{}"));
-	refused(TEXT_CHAT, STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":\"x\"}}]}]}"));
+	refused(TEXT_CHAT,
+		STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":\"x\"}}]}]}"));
 	refused(TEXT_CHAT, STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"image_url\":\"x\"}]}]}"));
 	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"},\"y\"]}]}"),
-	       STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"},\"y\"]}]}"));
+		STR("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"},\"y\"]}]}"));
 	struct buf b;
 	buf_init(&b, 10);
 	assert_int_equal(text_put_ask(&b, TEXT_CHAT, TEXT_TOKENIZE, STR("{" M "}")), ERR_LIMIT);

@@ -123,7 +123,7 @@ static void bounded_by_bytes(void **state)
 	}
 	assert_true(text_cache_stats(c).evicted > 1000);
 	assert_false(hit(c, 1, 1));
-	fill(c, 5000, 7, 100000);          /* larger than all: not kept */
+	fill(c, 5000, 7, 100000); /* larger than all: not kept */
 	assert_false(hit(c, 5000, 7));
 	text_cache_forget(c);
 	assert_true(text_cache_stats(c).bytes == 0 && text_cache_stats(c).entries == 0);

@@ -40,22 +40,25 @@ static void worker_text(void **state)
 		   "vllm:num_requests_running{engine=\"0\",model_name=\"qwen3-tiny\"} 2.0\n"
 		   "vllm:cache_config_info{block_size=\"32\",enable_prefix_caching=\"True\",num_gpu_blocks=\"600\",x=\"\"} 1.0\r\n"
 		   "vllm:prefix_cache_hits_total{engine=\"1\"} 1.2345e+06\n"),
-	       STR("vllm:num_requests_running engine<0> model_name<qwen3-tiny> = 2\n"
-		   "vllm:cache_config_info block_size<32> enable_prefix_caching<True> num_gpu_blocks<600> x<> = 1\n"
-		   "vllm:prefix_cache_hits_total engine<1> = 1.2345e+06\n"), 0);
+		STR("vllm:num_requests_running engine<0> model_name<qwen3-tiny> = 2\n"
+		    "vllm:cache_config_info block_size<32> enable_prefix_caching<True> num_gpu_blocks<600> x<> = 1\n"
+		    "vllm:prefix_cache_hits_total engine<1> = 1.2345e+06\n"),
+		0);
 }
 
 static void forms(void **state)
 {
 	(void)state;
-	expect(STR("a 1\nb{} 2 1700000000000\n  c { x = \"1\" , y=\"a\\\"b\\\\c\\nd,}\" , } +Inf\nd NaN\ne -Inf\nf\t3\ng 4 # {id=\"x\"} 1\n# EOF"),
-	       STR("a = 1\nb = 2\nc x<1> y<a\"b\\c\nd,}> = inf\nd = nan\ne = -inf\nf = 3\ng = 4\n"), 0);
+	expect(STR("a 1\nb{} 2 1700000000000\n  c { x = \"1\" , y=\"a\\\"b\\\\c\\nd,}\" , } +Inf\nd NaN\ne -Inf\nf\t3\ng 4 # {id=\"x\"} "
+		   "1\n# EOF"),
+		STR("a = 1\nb = 2\nc x<1> y<a\"b\\c\nd,}> = inf\nd = nan\ne = -inf\nf = 3\ng = 4\n"), 0);
 }
 
 static void bad_lines_are_skipped(void **state)
 {
 	(void)state;
-	expect(STR("{x=\"1\"} 1\na{x=\"1\" 2\na{x=\"1} 2\na{x=1} 2\na{=\"1\"} 2\na\na x\na{x=\"1\"y=\"2\"} 1\na 0x10\n\xff\xfe 1\nok 1"), STR("ok = 1\n"), 10);
+	expect(STR("{x=\"1\"} 1\na{x=\"1\" 2\na{x=\"1} 2\na{x=1} 2\na{=\"1\"} 2\na\na x\na{x=\"1\"y=\"2\"} 1\na 0x10\n\xff\xfe 1\nok 1"),
+		STR("ok = 1\n"), 10);
 }
 
 static void limits(void **state)

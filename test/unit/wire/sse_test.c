@@ -15,7 +15,8 @@
 static void note(struct buf *out, const struct sse_event *ev)
 {
 	assert_int_equal(buf_printf(out, "[%zu:%.*s|%zu:%.*s|%.*s|%.*s|%d%d]\n", ev->raw.n, STR_ARG(ev->raw), ev->data.n, STR_ARG(ev->data),
-				    STR_ARG(ev->event), STR_ARG(ev->id), ev->has_data, ev->whole), ERR_OK);
+				 STR_ARG(ev->event), STR_ARG(ev->id), ev->has_data, ev->whole),
+		ERR_OK);
 }
 
 static void feed(struct sse *s, struct str piece, struct buf *out, struct buf *raw)
@@ -40,7 +41,7 @@ static void split(struct str t, size_t cut_a, size_t cut_b, bool bytes, struct b
 	buf_clear(out);
 	if (bytes) {
 		for (size_t i = 0; i < t.n; i++) {
-			char c = t.p[i];      /* a piece that dies at once: nothing may point into it later */
+			char c = t.p[i]; /* a piece that dies at once: nothing may point into it later */
 			feed(&s, (struct str){ &c, 1 }, out, &raw);
 		}
 	} else {
@@ -82,9 +83,9 @@ static void case_praxis_739_cut_anywhere(void **state)
 {
 	(void)state;
 	same_for_every_cut(STR("data: {\"a\":\"h\xc3\xa9\"}\n\ndata:{\"b\":\"\xf0\x9f\x98\x80\"}\r\n\r\ndata: last"),
-			   STR("[19:data: {\"a\":\"h\xc3\xa9\"}\n\n|11:{\"a\":\"h\xc3\xa9\"}|||11]\n"
-			       "[21:data:{\"b\":\"\xf0\x9f\x98\x80\"}\r\n\r\n|12:{\"b\":\"\xf0\x9f\x98\x80\"}|||11]\n"
-			       "[10:data: last|4:last|||10]\n"));
+		STR("[19:data: {\"a\":\"h\xc3\xa9\"}\n\n|11:{\"a\":\"h\xc3\xa9\"}|||11]\n"
+		    "[21:data:{\"b\":\"\xf0\x9f\x98\x80\"}\r\n\r\n|12:{\"b\":\"\xf0\x9f\x98\x80\"}|||11]\n"
+		    "[10:data: last|4:last|||10]\n"));
 }
 
 /* Case 38 (envoy ai-gateway#2470): the space behind `data:` is optional, and only one is taken away. */
@@ -99,7 +100,7 @@ static void case_gaie_1626_usage_and_done_in_one_read(void **state)
 {
 	(void)state;
 	same_for_every_cut(STR("data: {\"usage\":1}\n\ndata: [DONE]\n\n"),
-			   STR("[19:data: {\"usage\":1}\n\n|11:{\"usage\":1}|||11]\n[14:data: [DONE]\n\n|6:[DONE]|||11]\n"));
+		STR("[19:data: {\"usage\":1}\n\n|11:{\"usage\":1}|||11]\n[14:data: [DONE]\n\n|6:[DONE]|||11]\n"));
 }
 
 /* Case 41 (liter-llm#152): a character cut by the read is no error. */
@@ -113,12 +114,16 @@ static void case_liter_llm_152_cut_character(void **state)
 static void line_ends_and_comments(void **state)
 {
 	(void)state;
-	same_for_every_cut(STR("\xef\xbb\xbf" "data: a\n\n"), STR("[12:\xef\xbb\xbf" "data: a\n\n|1:a|||11]\n"));
+	same_for_every_cut(STR("\xef\xbb\xbf"
+			       "data: a\n\n"),
+		STR("[12:\xef\xbb\xbf"
+		    "data: a\n\n|1:a|||11]\n"));
 	same_for_every_cut(STR("data: a\r\rdata: b\r\r"), STR("[9:data: a\r\r|1:a|||11]\n[9:data: b\r\r|1:b|||11]\n"));
 	same_for_every_cut(STR("event: x\r\ndata: a\r\nid: 7\r\n\r\n"), STR("[28:event: x\r\ndata: a\r\nid: 7\r\n\r\n|1:a|x|7|11]\n"));
 	same_for_every_cut(STR(": ping\n\n\n\ndata: a\ndata: b\ndata\n\n"),
-			   STR("[8:: ping\n\n|0:|||01]\n[1:\n|0:|||01]\n[1:\n|0:|||01]\n[22:data: a\ndata: b\ndata\n\n|4:a\nb\n|||11]\n"));
-	same_for_every_cut(STR("data:\ndata:\n\nother: 1\nnocolon\n\n"), STR("[13:data:\ndata:\n\n|1:\n|||11]\n[18:other: 1\nnocolon\n\n|0:|||01]\n"));
+		STR("[8:: ping\n\n|0:|||01]\n[1:\n|0:|||01]\n[1:\n|0:|||01]\n[22:data: a\ndata: b\ndata\n\n|4:a\nb\n|||11]\n"));
+	same_for_every_cut(
+		STR("data:\ndata:\n\nother: 1\nnocolon\n\n"), STR("[13:data:\ndata:\n\n|1:\n|||11]\n[18:other: 1\nnocolon\n\n|0:|||01]\n"));
 	same_for_every_cut(STR("data: a\r\n\r"), STR("[10:data: a\r\n\r|1:a|||11]\n"));
 	same_for_every_cut(STR("data: a\r\r\ndata: b\n\r\ndata: c\n\rdata: d\r\n\n"), (struct str){ 0 });
 	same_for_every_cut(STR("\r\n\r\r\n\n\xef\xbb\xbf\r"), (struct str){ 0 });

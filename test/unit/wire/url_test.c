@@ -9,7 +9,15 @@
 
 #include "wire/url.h"
 
-struct row { const char *text; enum err e; enum url_scheme scheme; const char *host; uint16_t port; const char *path; bool v6; };
+struct row {
+	const char *text;
+	enum err e;
+	enum url_scheme scheme;
+	const char *host;
+	uint16_t port;
+	const char *path;
+	bool v6;
+};
 
 static void urls(void **state)
 {

@@ -34,15 +34,51 @@ static enum yaml_kind kind_of(const char *scalar)
 static void types(void **state)
 {
 	(void)state;
-	static const struct { const char *s; enum yaml_kind k; } ROWS[] = {
-		{ "null", YAML_NULL }, { "~", YAML_NULL }, { "", YAML_NULL }, { "true", YAML_BOOL }, { "FALSE", YAML_BOOL },
-		{ "yes", YAML_STRING }, { "on", YAML_STRING }, { "No", YAML_STRING }, { "tRue", YAML_STRING }, { "0777", YAML_STRING },
-		{ "007", YAML_STRING }, { "0", YAML_INT }, { "-12", YAML_INT }, { "+3", YAML_INT }, { "0x1F", YAML_INT }, { "0o17", YAML_INT },
-		{ "0xZ", YAML_STRING }, { "0o8", YAML_STRING }, { "1_000", YAML_STRING }, { "1.5", YAML_FLOAT }, { ".5", YAML_FLOAT },
-		{ "1e3", YAML_FLOAT }, { "1e", YAML_STRING }, { "-.inf", YAML_FLOAT }, { ".nan", YAML_FLOAT }, { "1.2.3", YAML_STRING },
-		{ "2026-11-30", YAML_STRING }, { "99999999999999999999", YAML_FLOAT }, { "\"12\"", YAML_STRING }, { "'true'", YAML_STRING },
-		{ "[]", YAML_SEQ }, { "{}", YAML_MAP }, { "-", YAML_SEQ }, { "1h", YAML_STRING }, { "!!str 12", YAML_STRING }, { "! 12", YAML_STRING },
-		{ ".", YAML_STRING }, { "+", YAML_STRING }, { "0x", YAML_STRING }, { "0xffffffffffffffffff", YAML_STRING }, { "12e999", YAML_STRING },
+	static const struct {
+		const char *s;
+		enum yaml_kind k;
+	} ROWS[] = {
+		{ "null", YAML_NULL },
+		{ "~", YAML_NULL },
+		{ "", YAML_NULL },
+		{ "true", YAML_BOOL },
+		{ "FALSE", YAML_BOOL },
+		{ "yes", YAML_STRING },
+		{ "on", YAML_STRING },
+		{ "No", YAML_STRING },
+		{ "tRue", YAML_STRING },
+		{ "0777", YAML_STRING },
+		{ "007", YAML_STRING },
+		{ "0", YAML_INT },
+		{ "-12", YAML_INT },
+		{ "+3", YAML_INT },
+		{ "0x1F", YAML_INT },
+		{ "0o17", YAML_INT },
+		{ "0xZ", YAML_STRING },
+		{ "0o8", YAML_STRING },
+		{ "1_000", YAML_STRING },
+		{ "1.5", YAML_FLOAT },
+		{ ".5", YAML_FLOAT },
+		{ "1e3", YAML_FLOAT },
+		{ "1e", YAML_STRING },
+		{ "-.inf", YAML_FLOAT },
+		{ ".nan", YAML_FLOAT },
+		{ "1.2.3", YAML_STRING },
+		{ "2026-11-30", YAML_STRING },
+		{ "99999999999999999999", YAML_FLOAT },
+		{ "\"12\"", YAML_STRING },
+		{ "'true'", YAML_STRING },
+		{ "[]", YAML_SEQ },
+		{ "{}", YAML_MAP },
+		{ "-", YAML_SEQ },
+		{ "1h", YAML_STRING },
+		{ "!!str 12", YAML_STRING },
+		{ "! 12", YAML_STRING },
+		{ ".", YAML_STRING },
+		{ "+", YAML_STRING },
+		{ "0x", YAML_STRING },
+		{ "0xffffffffffffffffff", YAML_STRING },
+		{ "12e999", YAML_STRING },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(ROWS); i++)
 		if (strcmp(ROWS[i].s, "-") != 0 && kind_of(ROWS[i].s) != ROWS[i].k)
@@ -56,7 +92,8 @@ static void types(void **state)
 static void places_and_documents(void **state)
 {
 	(void)state;
-	struct yaml_file *f = read_clean(STR("# note\nkind: Gateway\nspec:\n  workers:\n    - url: http://a\n    -   url: \"b\"\n---\nkind: Two\n"));
+	struct yaml_file *f =
+		read_clean(STR("# note\nkind: Gateway\nspec:\n  workers:\n    - url: http://a\n    -   url: \"b\"\n---\nkind: Two\n"));
 	assert_int_equal(yaml_docs(f), 2);
 	const struct yaml_pair *p = yaml_find(yaml_doc(f, 0), STR("spec"));
 	assert_int_equal(p->pos.line, 3);
