@@ -3,7 +3,7 @@
  * A workload is a set of sessions; a session is a row of turns; turn k+1 starts a think time after turn k was answered
  * (its arrival is then its intended time). One-turn sessions make an open loop. Times are seconds of simulated time.
  * Prompts are text made of three-letter words, one word about one token for the simulator's tokenizer, so lengths are
- * given in words. The text of a part depends only on (seed, what it belongs to), so equal prefixes are equal bytes.
+ * given in words. A shared prefix is the same text under every seed; what is one's own depends on the seed.
  *
  *   shared-prefix  groups x one long system prompt, a fresh question each   (llm-d's b2b at its published shape)
  *   chat           growing conversations: shared system prompt, history sent anew each turn
