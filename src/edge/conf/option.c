@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/must.h"
+#include "io/addr.h"
 #include "wire/url.h"
 
 #define OPT(field_, type_, key_, flag_, def_, min_, max_, words_, reload_, doc_)                                   \
@@ -69,7 +70,7 @@ const char *conf_type_name(enum conf_type t)
 {
 	static const char *const names[] = {
 		[CONF_INT] = "a number", [CONF_DURATION] = "a duration", [CONF_SIZE] = "a size", [CONF_BOOL] = "true or false",
-		[CONF_WORD] = "a word", [CONF_TEXT] = "a text", [CONF_LIST] = "a list of texts", [CONF_ADDR] = "HOST:PORT",
+		[CONF_WORD] = "a word", [CONF_TEXT] = "a text", [CONF_LIST] = "a list of texts", [CONF_ADDR] = "ADDRESS:PORT",
 	};
 	return names[t];
 }
@@ -128,10 +129,18 @@ static bool parse_word(struct str text, const char *words, int64_t *ret_v)
 	}
 }
 
-static bool parse_addr(struct str text)
+/* To the form that can be bound: ADDRESS:PORT. */
+static bool parse_addr(struct str text, struct arena *a, struct str *ret_addr)
 {
+	struct io_addr literal;
 	struct url_host_port hp;
-	return url_parse_host_port(text, 0, &hp) == ERR_OK;
+	if (io_addr_parse(text, &literal) == ERR_OK)
+		*ret_addr = arena_str(a, text);
+	else if (url_parse_host_port(text, 0, &hp) == ERR_OK && (hp.host.n == 0 || str_eq(hp.host, STR("localhost"))))
+		*ret_addr = str_of(arena_printf(a, "%s:%u", hp.host.n == 0 ? "0.0.0.0" : "127.0.0.1", (unsigned)hp.port));
+	else
+		return false;
+	return true;
 }
 
 static bool parse_number(const struct conf_option *row, struct str text, int64_t *ret_v)
@@ -161,10 +170,7 @@ static bool set_value(struct conf_opts *o, const struct conf_option *row, struct
 		*bool_at(o, row) = text.p[0] == 't';
 		return true;
 	case CONF_ADDR:
-		if (!parse_addr(text))
-			return false;
-		*str_at(o, row) = arena_str(a, text);
-		return true;
+		return parse_addr(text, a, str_at(o, row));
 	case CONF_TEXT: case CONF_LIST:
 		if ((int64_t)text.n < row->min || (int64_t)text.n > row->max)
 			return false;
@@ -255,7 +261,7 @@ enum err conf_option_allowed(struct buf *b, const struct conf_option *row)
 	switch (row->type) {
 	case CONF_WORD: return print_words(b, row->words);
 	case CONF_BOOL: return buf_add(b, STR("true or false"));
-	case CONF_ADDR: return buf_add(b, STR("HOST:PORT (IPv6 in brackets) or :PORT for every address"));
+	case CONF_ADDR: return buf_add(b, STR("ADDRESS:PORT (IPv4, IPv6 in brackets or localhost) or :PORT for every IPv4 address"));
 	case CONF_TEXT: case CONF_LIST: return buf_printf(b, "%s of %lld to %lld bytes", conf_type_name(row->type), (long long)row->min, (long long)row->max);
 	case CONF_INT: case CONF_DURATION: case CONF_SIZE: break;
 	}

@@ -3,7 +3,7 @@
  * A row:  OPT(field, TYPE, "key", "flag", "default", min, max, "words", RELOAD, "doc")
  *   field    member of the room's struct (unit in the name: _us, _bytes)
  *   TYPE     INT, DURATION (300ms, 1.5s, 2m, 1h; kept in microseconds), SIZE (4096, 32KiB, 1GiB), BOOL, WORD (one of
- *            `words`; kept as its index), TEXT, LIST (of texts; kept comma-joined), ADDR (HOST:PORT)
+ *            `words`; kept as its index), TEXT, LIST (of texts; kept comma-joined), ADDR (ADDRESS:PORT to listen on)
  *   key      dotted path under Gateway.spec;   flag   --flag VALUE of `kvasir serve`
  *   default  written as an operator would write it
  *   min,max  in the base unit (count, microseconds, bytes; for TEXT and LIST the length in bytes)

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "io/file.h"
 
+_Static_assert(LOG_LEVEL_ERROR == 0 && LOG_LEVEL_WARN == 1 && LOG_LEVEL_INFO == 2 && LOG_LEVEL_DEBUG == 3, "the words of option log.level stand in the order of enum log_level");
+
 struct conf_store {
 	struct io_loop *loop;
 	struct conf_sources sources;      /* own copies */
@@ -68,6 +70,7 @@ void conf_store_reload(struct conf_store *s)
 	s->now = next;
 	s->reloads++;
 	s->last = io_now(s->loop);
+	log_set_level((enum log_level)next->opts.ops.log_level);
 	LOG_INFO("config_loaded", "generation=%llu pools=%zu", (unsigned long long)next->generation, next->n_pools);
 	s->fn(s->arg, old, next);
 	conf_unref(old);

@@ -161,8 +161,12 @@ enum conf_line conf_worker_line(struct str line, const struct conf_pool *pool, s
 	if (first.n == 0 || first.p[0] == '#')
 		return CONF_LINE_EMPTY;
 	struct conf_worker w = { .accelerator = pool->accelerator, .api_key = pool->api_key };
-	struct str url = str_find(first, STR("://")) == SIZE_MAX ? str_of(arena_printf(a, "http://%.*s", STR_ARG(first))) : first;
-	*ret_what = conf_worker_url(url, &w, a);
+	bool has_scheme = str_find(first, STR("://")) != SIZE_MAX;
+	if (!has_scheme && str_find(first, STR(":")) == SIZE_MAX) {       /* a word of some other file is no host */
+		*ret_what = arena_printf(a, "'%.*s' names no worker: must be http://HOST[:PORT] or HOST:PORT", (int)MIN(first.n, 200), first.p);
+		return CONF_LINE_BAD;
+	}
+	*ret_what = conf_worker_url(has_scheme ? first : str_of(arena_printf(a, "http://%.*s", STR_ARG(first))), &w, a);
 	if (*ret_what != NULL)
 		return CONF_LINE_BAD;
 	for (struct str word = next_word(&rest); word.n > 0 && word.p[0] != '#'; word = next_word(&rest)) {

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "feed/feed_priv.h"
 
-enum { TICK_US = 100000, VIEW_MIN_US = 20000, TICKS_PER_S = 10 };
+enum { TICK_US = 100000, VIEW_MIN_US = 20000, TICKS_PER_S = 10, BECOMING_US = 10000000 };
 
 _Static_assert(BRAIN_KV == 0 && BRAIN_LEAST_REQUEST == 1 && BRAIN_ROUND_ROBIN == 2 && BRAIN_RANDOM == 3 && BRAIN_P2C_EWMA == 4 && BRAIN_CONSISTENT_HASH == 5,
                "the words of option routing stand in the order of enum brain_routing");
@@ -127,16 +127,38 @@ static void want_all(struct feed *f)
 	}
 }
 
+/* Is somebody of this pool ready to take over; is somebody about to be? */
+static bool has_successor(const struct feed *f, struct str pool, bool *ret_becoming)
+{
+	*ret_becoming = false;
+	LIST_FOR(&f->workers, it) {
+		const struct feed_worker *w = container_of(it, struct feed_worker, node);
+		if (!w->wanted || w->draining || !str_eq(w->pool, pool))
+			continue;
+		if (w->up && w->models.n > 0)
+			return true;
+		*ret_becoming |= mono_diff_us(io_now(f->loop), w->born) < BECOMING_US;
+	}
+	return false;
+}
+
+/* Make before break: when a whole pool is replaced in one step, the old workers serve on until a new one was learnt. */
+static void drain_unwanted(struct feed *f)
+{
+	LIST_FOR_SAFE(&f->workers, it) {
+		struct feed_worker *w = container_of(it, struct feed_worker, node);
+		bool becoming;
+		if (!w->wanted && !w->draining && (has_successor(f, w->pool, &becoming) || !becoming))
+			feed_worker_drain(w);
+	}
+}
+
 void feed_apply(struct feed *f)
 {
 	LIST_FOR(&f->workers, it)
 		container_of(it, struct feed_worker, node)->wanted = false;
 	want_all(f);
-	LIST_FOR_SAFE(&f->workers, it) {
-		struct feed_worker *w = container_of(it, struct feed_worker, node);
-		if (!w->wanted)
-			feed_worker_drain(w);
-	}
+	drain_unwanted(f);
 	f->view_dirty = true;
 }
 
@@ -233,16 +255,18 @@ static void tick(void *arg)
 			if (w->ranks[r] != NULL)
 				feed_rank_tick(w->ranks[r]);
 	}
+	drain_unwanted(f);
 	if (++f->ticks % TICKS_PER_S == 0)
 		reap(f);
 }
 
-static void quick(void *arg)
+void feed_refresh(struct feed *f)
 {
-	struct feed *f = arg;
-	if (view_is_old(f))
+	if (f->view != NULL && view_is_old(f))
 		publish(f);
 }
+
+static void quick(void *arg) { feed_refresh(arg); }
 
 /* ---- life */
 

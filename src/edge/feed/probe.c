@@ -229,6 +229,7 @@ static void answered(void *arg, enum err e, int status, struct http_headers h, s
 		break;
 	case FEED_JOBS: break;
 	}
+	feed_refresh(w->feed);
 	arm(j);
 }
 

@@ -45,6 +45,7 @@ struct feed_worker *feed_worker_new(struct feed *f, const struct conf_worker *c,
 	w->feed = f;
 	w->refs = 1;
 	w->wanted = true;
+	w->born = io_now(f->loop);
 	w->probe = STR("not asked yet");
 	arena_init(&w->arena, 0);
 	arena_init(&w->models_arena, 0);

@@ -71,12 +71,12 @@ static enum err print_candidates(struct buf *b, const struct json_val *list)
 	return e;
 }
 
-static enum err print_receipt(struct buf *b, const struct json_val *r)
+static enum err print_receipt(struct buf *b, const struct json_val *r, bool dry)
 {
 	struct str id = STR("-"), reason = STR("-");
 	(void)json_str(json_get(r, STR("request_id")), &id);
 	(void)json_str(json_get(r, STR("reason")), &reason);
-	TRY(buf_printf(b, "request %.*s: %.*s\n", STR_ARG(id.n ? id : STR("(dry run)")), STR_ARG(reason)));
+	TRY(buf_printf(b, "%s %.*s: %.*s\n", dry ? "dry run" : "request", STR_ARG(id), STR_ARG(reason)));
 	enum err e = ERR_OK;
 	put(b, &e, "model", json_get(r, STR("model")), "");
 	put(b, &e, "token ids", json_get(r, STR("ids")), "");
@@ -99,10 +99,10 @@ static enum err print_answer(struct buf *b, const struct json_val *root)
 		if (json_len(list) == 0)
 			return buf_add(b, STR("no decision yet\n"));
 		for (struct json_iter it = json_each(list); json_next(&it);)
-			TRY(print_receipt(b, it.val));
+			TRY(print_receipt(b, it.val, false));
 		return ERR_OK;
 	}
-	return print_receipt(b, dry != NULL ? dry : root);
+	return print_receipt(b, dry != NULL ? dry : root, dry != NULL);
 }
 
 static int show(const struct args *a, int status, struct str body)

@@ -105,7 +105,7 @@ static void test_durations_and_sizes(void **state)
 	};
 	static const struct { const char *flag, *text; } bad[] = {
 		{ "stall-timeout", "5" }, { "stall-timeout", "-5s" }, { "stall-timeout", "5 s" }, { "stall-timeout", "s" }, { "stall-timeout", "1e3s" }, { "stall-timeout", "1us" }, { "max-body", "1MB" },
-		{ "max-body", "1023" }, { "max-body", "999999TiB" }, { "threads", "65" }, { "threads", "" }, { "threads", "1.5" }, { "access-log", "on" }, { "listen", "" }, { "listen", "a:b" },
+		{ "max-body", "1023" }, { "max-body", "999999TiB" }, { "threads", "65" }, { "threads", "" }, { "threads", "1.5" }, { "access-log", "on" }, { "listen", "" }, { "listen", "a:b" }, { "listen", "gpu1:8080" }, { "listen", "127.0.0.1" }, { "listen", "::1:80" },
 	};
 	struct arena arena;
 	struct conf_opts o;
@@ -116,6 +116,11 @@ static void test_durations_and_sizes(void **state)
 		const struct conf_option *row = conf_option_of_flag(str_of(good[i].flag));
 		assert_true(conf_option_set(&o, row, str_of(good[i].text), &arena, &what));
 		assert_int_equal(*(int64_t *)(void *)((char *)&o + row->offset), good[i].value);
+	}
+	static const struct { const char *text, *addr; } addrs[] = { { ":80", "0.0.0.0:80" }, { "localhost:8080", "127.0.0.1:8080" }, { "[::1]:0", "[::1]:0" }, { "10.0.0.1:1", "10.0.0.1:1" } };
+	for (size_t i = 0; i < ARRAY_LEN(addrs); i++) {
+		assert_true(conf_option_set(&o, conf_option_of_flag(STR("listen")), str_of(addrs[i].text), &arena, &what));
+		assert_string_equal(o.gate.listen.p, addrs[i].addr);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		if (conf_option_set(&o, conf_option_of_flag(str_of(bad[i].flag)), str_of(bad[i].text), &arena, &what))

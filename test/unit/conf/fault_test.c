@@ -102,7 +102,7 @@ static void test_gateway_options(void **state)
 		{ 6, 28, "spec.limits.heder", "allowed are header, headers, body" },
 		{ 8, 12, "spec.timeouts.stall", "with a unit" },
 		{ 9, 12, "spec.routing", "must be a text" },
-		{ 11, 11, "spec.listen", "HOST:PORT" },
+		{ 11, 11, "spec.listen", "ADDRESS:PORT" },
 		{ 12, 14, "spec.accessLog", "true or false" },
 		{ 0, 0, "tokens.from", "not in this version" },
 	};

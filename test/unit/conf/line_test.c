@@ -104,7 +104,7 @@ static void test_a_bad_line_says_why(void **state)
 	const struct conf_pool pool = { 0 };
 	struct conf_worker w;
 	const char *what;
-	static const char *const bad[] = { "https://a:1", "http://", "::1:8000", "a:99999", "http://a:1/?x=1" };
+	static const char *const bad[] = { "https://a:1", "http://", "::1:8000", "a:99999", "http://a:1/?x=1", "just", "just some words" };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(conf_worker_line(str_of(bad[i]), &pool, &arena, &w, &what), CONF_LINE_BAD);
 		assert_non_null(what);

@@ -1,0 +1,155 @@
+"""The admin port: paths, metrics a Prometheus can read, decisions, explain."""
+import re
+
+import client
+from conftest import eventually
+from gateway import Gateway
+from sim import Fleet, words
+
+
+def admin(g, path, method="GET", body=b""):
+    return client.call(g.admin, method, path, body)
+
+
+def fleet_and_gateway(start, n=2):
+    fleet = Fleet(start, n)
+    return fleet, Gateway(start, *[fleet.url(i) for i in range(n)], args=["--events", "true"])
+
+
+def test_paths(start):
+    fleet, g = fleet_and_gateway(start, 1)
+    assert admin(g, "/livez").content == b"ok\n"
+    assert admin(g, "/").status == 200
+    assert admin(g, "/readyz").json["ready"] is True
+    for path in "/api/v1/workers /api/v1/pools /api/v1/index /api/v1/decisions".split():
+        r = admin(g, path)
+        assert r.status == 200 and r.headers["content-type"] == "application/json", path
+        assert admin(g, path, "HEAD").content == b""
+    assert admin(g, "/nowhere").status == 404 and admin(g, "/nowhere").json["error"]["code"] == "unknown_path"
+    assert admin(g, "/metrics", "POST", b"x").status == 405
+    assert admin(g, "/api/v1/explain").status == 405
+    assert admin(g, "/api/v1/decisions/none").status == 404
+    assert g.call("GET", "/metrics").status == 404, "the data port shows none of it"
+    assert fleet.process.running()
+
+
+SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*",?)*\})? (NaN|[+-]?Inf|[+-]?[0-9.]+(?:e[+-]?[0-9]+)?)$')
+
+
+def families(text):
+    """name -> type; fails on what promtool check metrics would name"""
+    kinds, helps, seen, current, closed = {}, {}, set(), None, set()
+    assert text.endswith("\n")
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name, text_of = line[7:].split(" ", 1)
+            assert name not in helps and text_of, line
+            helps[name] = text_of
+        elif line.startswith("# TYPE "):
+            name, kind = line[7:].split(" ")
+            assert name not in kinds and kind in ("counter", "gauge", "histogram"), line
+            kinds[name] = kind
+            if current:
+                closed.add(current)
+            current = name
+        else:
+            m = SAMPLE.match(line)
+            assert m, line
+            base = m[1] if m[1] in kinds else re.sub(r"_(bucket|sum|count)$", "", m[1])
+            assert base == current and base not in closed, f"{line}: outside its family"
+            assert (m[1], m[2]) not in seen, f"twice: {line}"
+            seen.add((m[1], m[2]))
+            if kinds[base] == "histogram":
+                assert m[1] != base
+    for name, kind in kinds.items():
+        assert name in helps, name
+        assert name.startswith("kvasir_") and re.fullmatch(r"[a-z0-9_]+", name), name
+        assert (kind == "counter") == name.endswith("_total"), name
+        assert not re.search(r"(milliseconds|_ms|_us|_mb|_kb)(_|$)", name), f"{name}: base units"
+    return kinds
+
+
+def test_metrics_are_clean_and_documented(start):
+    fleet, g = fleet_and_gateway(start)
+    for i in range(6):
+        g.chat({"model": "m", "messages": [{"role": "user", "content": words(100, i % 2)}], "max_tokens": 2, "stream": i % 2 == 1})
+    g.chat({"model": "nobody\"s\n\\"})
+    kinds = families(admin(g, "/metrics").content.decode())
+    for name in ("kvasir_worker_in_flight_requests kvasir_worker_predicted_exact_ratio kvasir_index_bytes kvasir_config_ok kvasir_ready kvasir_worker_events_lag_seconds "
+                 "kvasir_worker_kv_usage_ratio kvasir_feed_requests_total kvasir_loop_stalls_total").split():
+        assert name in kinds, name
+    import pathlib
+    page = pathlib.Path(__file__).resolve().parents[2] / "doc/reference/metrics.md"
+    missing = [n for n in kinds if f"`{n}`" not in page.read_text()]
+    assert not missing, missing
+    assert fleet.process.running()
+
+
+def test_ready_says_why_not(start):
+    g = Gateway(start, "http://127.0.0.1:9", ready=False)
+    assert eventually(lambda: _status(g) == 503, 5)
+    assert eventually(lambda: any("no connection" in r for r in admin(g, "/readyz").json["reasons"]), 5), admin(g, "/readyz").json
+    assert admin(g, "/livez").status == 200
+
+
+def _status(g):
+    try:
+        return admin(g, "/readyz").status
+    except OSError:
+        return 0
+
+
+def test_decisions(start):
+    fleet, g = fleet_and_gateway(start)
+    text = words(200)
+    ids = []
+    for _ in range(3):
+        r = g.chat({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 2})
+        ids.append(r.headers["x-request-id"])
+        assert eventually(lambda: sum(w["index_blocks"] for w in g.workers()) > 3, 3)
+    got = admin(g, "/api/v1/decisions?last=2").json["decisions"]
+    assert [d["request_id"] for d in got] == [ids[2], ids[1]]
+    d = admin(g, f"/api/v1/decisions/{ids[2]}").json
+    assert d == {**got[0], "age_ms": d["age_ms"]} and d["outcome"] == "done" and d["ids"] == "keys"
+    assert len(d["candidates"]) == 2 and sum(c["chosen"] for c in d["candidates"]) == 1
+    chosen = next(c for c in d["candidates"] if c["chosen"])
+    assert chosen["hit_tokens"] == d["cached_tokens_reported"] > 0 and chosen["worker"] in (fleet.url(0), fleet.url(1))
+
+
+def test_explain_sends_nothing(start):
+    fleet, g = fleet_and_gateway(start)
+    body = {"model": "m", "messages": [{"role": "user", "content": words(200)}], "max_tokens": 2}
+    dry = admin(g, "/api/v1/explain?path=/v1/chat/completions", "POST", body)
+    assert dry.status == 200, dry.content
+    d = dry.json["decision"]
+    assert dry.json["prompt_tokens"] > 200 and dry.json["ids"] == "keys" and len(d["candidates"]) == 2
+    assert g.in_flight() == 0 and sum(w["requests"] for w in g.workers()) == 0
+    real = g.chat(body)
+    assert eventually(lambda: sum(w["index_blocks"] for w in g.workers()) > 3, 3)
+    again = admin(g, "/api/v1/explain?path=/v1/chat/completions", "POST", body).json["decision"]
+    assert next(c for c in again["candidates"] if c["chosen"])["worker"] == real.headers["x-kvasir-worker"]
+    assert admin(g, "/api/v1/explain", "POST", {**body, "model": "nobody"}).status == 404
+    assert admin(g, "/api/v1/explain", "POST", b"{").status == 400
+    assert fleet.process.running()
+
+
+def test_explain_with_more_hands(start):
+    fleet = Fleet(start, 1)
+    g = Gateway(start, fleet.url(), args=["--threads", "2", "--events", "true"])
+    body = {"model": "m", "messages": [{"role": "user", "content": words(200)}]}
+    for _ in range(20):
+        r = admin(g, "/api/v1/explain", "POST", body)
+        assert r.status == 200 and r.json["decision"]["candidates"], r.content
+    families(admin(g, "/metrics").content.decode())
+
+
+def test_reset_clients_of_the_admin_port_cost_nothing(start):
+    fleet, g = fleet_and_gateway(start, 1)
+    for _ in range(50):
+        c = client.Client(g.admin)
+        c.send("POST /api/v1/explain HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        c.reset()
+        c = client.Client(g.admin)
+        c.request("GET", "/metrics")
+        c.reset()
+    assert admin(g, "/livez").status == 200 and fleet.process.running()
