@@ -8,6 +8,7 @@
 #include "conf/args.h"
 #include "conf/store.h"
 #include "ctl/ctl.h"
+#include "ctl/ctl.h"
 #include "feed/feed.h"
 #include "gate/gate.h"
 #include "io/thread.h"
@@ -321,6 +322,9 @@ static const struct {
 	int (*fn)(int argc, char **argv);
 } verbs[] = {
 	{ "serve", "relay requests to the worker that will answer first", serve },
+	{ "check", "all faults of configuration files at once", ctl_check },
+	{ "explain", "why a request went, or would go, where it did", ctl_explain },
+	{ "get", "workers, pools or the index of a running gateway", ctl_get },
 	{ "check", "read a configuration and report every fault of it", ctl_check },
 	{ "explain", "why a request went where it went, or would go", ctl_explain },
 	{ "get", "workers, pools or the index of a running gateway", ctl_get },
