@@ -99,6 +99,82 @@ static enum err read_rendered(struct text_ids_made *m, const struct json_val *v,
 	return read_ids(m, json_get(v, STR("prompt_token_ids")), max_tok, p);
 }
 
+/* ---- the common answer, quickly: one object with a list of ids and nothing about media. A tree of 100,000 numbers costs
+ * milliseconds, the list read as it stands a third of that. Anything unusual is left to the tree. */
+
+static bool read_number(const char **at, const char *end, uint32_t *ret_id)
+{
+	const char *p = *at;
+	uint64_t id = 0;
+	while (p < end && *p >= '0' && *p <= '9' && id <= UINT32_MAX)
+		id = id * 10 + (uint64_t)(*p++ - '0');
+	if (p == *at || id > UINT32_MAX || (**at == '0' && p - *at > 1))
+		return false;
+	*at = p;
+	*ret_id = (uint32_t)id;
+	return true;
+}
+
+/* [1,2, 3] */
+static bool read_list(struct text_ids_made *m, struct str list, size_t max_tok, struct text_prompt *p)
+{
+	const char *at = list.p + 1, *end = list.p + list.n - 1;
+	size_t cap = 1, n = 0;
+	if (list.n < 3 || list.p[0] != '[' || *end != ']')
+		return false;
+	for (size_t i = 0; i < list.n; i++)
+		cap += list.p[i] == ',';
+	if (cap > max_tok)
+		return false;
+	uint32_t *ids = arena_new(&m->mem, uint32_t, cap);
+	while (n < cap && read_number(&at, end, &ids[n])) {
+		n++;
+		p->ids = ids;
+		p->n = n;
+		if (at == end)
+			return true;
+		if (*at++ != ',')
+			return false;
+		at += at < end && *at == ' ';
+	}
+	return false;
+}
+
+enum { FAST_MEMBERS = 64 };
+
+static struct str member_text(struct str answer, const struct json_member *m, size_t n, struct str quoted_name)
+{
+	struct str found = STR("");
+	for (size_t i = 0; i < n; i++) {
+		if (!str_eq(json_span_str(answer, m[i].key), quoted_name))
+			continue;
+		if (found.n)
+			return STR("twice: no list");
+		found = json_span_str(answer, m[i].val);
+	}
+	return found;
+}
+
+static struct text_ids *read_fast(enum text_form form, enum text_call call, struct str answer, size_t max_tok)
+{
+	struct json_member m[FAST_MEMBERS];
+	if (form == TEXT_COMPLETIONS && call == TEXT_RENDER)
+		return NULL;
+	size_t n = json_scan_members(answer, m, FAST_MEMBERS);
+	struct str list =
+		member_text(answer, m, MIN(n, (size_t)FAST_MEMBERS), call == TEXT_TOKENIZE ? STR("\"tokens\"") : STR("\"token_ids\""));
+	struct str features = member_text(answer, m, MIN(n, (size_t)FAST_MEMBERS), STR("\"features\""));
+	if (n > FAST_MEMBERS || list.n == 0 || (features.n && !str_eq(features, STR("null"))))
+		return NULL;
+	struct text_ids_made *made = text_ids_make(1);
+	bool ok = read_list(made, list, max_tok, &made->prompts[0]);
+	struct text_ids *ids = text_ids_made(made);
+	if (ok)
+		return ids;
+	text_ids_unref(ids);
+	return NULL;
+}
+
 /* ---- where the prompts are */
 
 /* The list of rendered prompts in the answer, or the answer itself when it is one. */
@@ -143,6 +219,11 @@ static enum err read_root(enum text_form form, enum text_call call, const struct
 enum err text_read_answer(enum text_form form, enum text_call call, struct str answer, size_t max_tok, struct text_ids **ret_ids)
 {
 	struct json_doc *d;
+	struct text_ids *fast = read_fast(form, call, answer, max_tok);
+	if (fast) {
+		*ret_ids = fast;
+		return ERR_OK;
+	}
 	enum err e = json_parse(answer, answer.n, &d);
 	if (e != ERR_OK)
 		return e == ERR_LIMIT ? e : ERR_UPSTREAM_PROTOCOL;

@@ -56,6 +56,22 @@ static void tokenize(void **state)
 	refused(TEXT_CHAT, TEXT_TOKENIZE, STR(""), ERR_UPSTREAM_PROTOCOL);
 }
 
+/* The list is read as it stands where it can be, by the tree where not: both must say the same. */
+static void lists_quick_and_slow(void **state)
+{
+	(void)state;
+	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[0,1, 2,4294967295]}"), STR("0,1,2,4294967295"));
+	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[ 0 ,\n1,2 ]}"), STR("0,1,2"));
+	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[1.0,2e1]}"), STR("1,20"));
+	expect(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"t\\u006fkens\":[7]}"), STR("7"));
+	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[01]}"), ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[1,]}"), ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[1,,2]}"), ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[1"), ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[1],\"tokens\":[2]}"), ERR_UPSTREAM_PROTOCOL);
+	refused(TEXT_CHAT, TEXT_TOKENIZE, STR("{\"tokens\":[[1]]}"), ERR_UPSTREAM_PROTOCOL);
+}
+
 static void render(void **state)
 {
 	(void)state;
@@ -128,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tokenize),
+		cmocka_unit_test(lists_quick_and_slow),
 		cmocka_unit_test(render),
 		cmocka_unit_test(former_render),
 		cmocka_unit_test(images),
