@@ -151,6 +151,17 @@ def test_a_request_id_names_the_answer(fleet):
     assert fleet.chat("hi", headers=["X-Request-Id: my-id-1"]).json["id"] == "chatcmpl-my-id-1"
 
 
+def test_a_call_sent_twice_is_seen(fleet):
+    fleet.fault("reset,n=1")
+    with Client(fleet.port()) as c:
+        assert c.request("POST", "/v1/chat/completions", client.CHAT, ["X-Request-Id: one"]).rest() == b""
+    assert fleet.stats()["received_calls"] == 1 and fleet.stats()["inference_calls"] == 0
+    fleet.chat("hi", headers=["X-Request-Id: two"])
+    assert fleet.stats()["repeated_ids"] == 0
+    fleet.chat("hi", i=1, headers=["X-Request-Id: one"])
+    assert fleet.stats(1)["repeated_ids"] == 1
+
+
 def test_responses_are_held_by_their_worker(fleet):
     first = call(fleet.port(), "POST", "/v1/responses", {"model": "m", "input": "hi", "max_output_tokens": 3}).json
     follow = {"model": "m", "input": "more", "previous_response_id": first["id"], "max_output_tokens": 3}

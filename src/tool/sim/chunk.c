@@ -60,14 +60,19 @@ void sim_chunk_close(struct sim_answer *a) { buf_done(&a->head); }
 
 static enum err open_event(struct buf *out, const struct sim_answer *a) { return buf_add(out, buf_str(&a->head)); }
 
+static enum err put_running_usage(struct buf *out, const struct sim_answer *a, const struct sim_usage *u)
+{
+	if (!a->continuous_usage)
+		return ERR_OK;
+	TRY(buf_add(out, STR(",\"usage\":{")));
+	TRY(put_plain_usage(out, u));
+	return buf_add(out, u->old ? STR("}") : STR(",\"completion_tokens_details\":null}"));
+}
+
 /* Behind the choices: running usage, the fingerprint where no usage chunk will carry it, the end of the event. */
 static enum err close_event(struct buf *out, const struct sim_answer *a, const struct sim_piece *p)
 {
-	if (a->continuous_usage) {
-		TRY(buf_add(out, STR(",\"usage\":{")));
-		TRY(put_plain_usage(out, &p->usage));
-		TRY(buf_add(out, STR("}")));
-	}
+	TRY(put_running_usage(out, a, &p->usage));
 	if (p->last && !a->include_usage)
 		TRY(buf_printf(out, ",\"system_fingerprint\":\"%s\"", a->fingerprint));
 	return buf_add(out, STR("}\n\n"));
@@ -82,11 +87,12 @@ static enum err put_finish(struct buf *out, const char *finish)
 static enum err chat_role(struct buf *out, const struct sim_answer *a, const struct sim_piece *p)
 {
 	const struct sim_prompt *prompt = &a->call->prompts.p[0];
+	struct sim_usage before = { .prompt_tok = p->usage.prompt_tok, .old = p->usage.old };
 	TRY(open_event(out, a));
-	TRY(buf_printf(out,
-		"{\"index\":%u,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}],\"prompt_"
-		"token_ids\":",
+	TRY(buf_printf(out, "{\"index\":%u,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]",
 		p->choice));
+	TRY(put_running_usage(out, a, &before));
+	TRY(buf_add(out, STR(",\"prompt_token_ids\":")));
 	TRY(put_ids(out, prompt->tok.p, prompt->tok.n, a->return_ids));
 	return buf_add(out, STR(",\"prompt_text\":null}\n\n"));
 }

@@ -1,6 +1,7 @@
 #include "sim/worker.h"
 
-#include <stdio.h>
+#include "wire/json.h"
+
 
 struct line {
 	const char *name, *type, *help;
@@ -94,18 +95,38 @@ enum err sim_metrics_write(const struct sim_worker *w, struct buf *out)
 	return put_config(w, out);
 }
 
-static enum err put_rank(const struct sim_rank *r, struct buf *out)
+/* ---- /sim/stats --------------------------------------------------------------------------------------------- */
+
+struct number {
+	const char *name;
+	uint64_t value;
+};
+
+static void put_numbers(struct json_writer *j, const struct number *v, size_t n)
 {
-	struct sim_engine_stats s = sim_engine_stats(r->engine);
-	return buf_printf(out,
-		"%s{\"rank\":%u,\"begun\":%llu,\"ended\":%llu,\"aborted\":%llu,\"preempted\":%llu,\"steps\":%llu,\"running\":%u,"
-		"\"waiting\":%u,"
-		"\"prompt_tok\":%llu,\"query_tok\":%llu,\"hit_tok\":%llu,\"generated_tok\":%llu,\"used_blocks\":%u,\"held_blocks\":%u,"
-		"\"size_blocks\":%u,\"events_seq\":%llu}",
-		r->n ? "," : "", r->n, (unsigned long long)s.begun, (unsigned long long)s.ended, (unsigned long long)s.aborted,
-		(unsigned long long)s.preempted, (unsigned long long)s.steps, s.running, s.waiting, (unsigned long long)s.prompt_tok,
-		(unsigned long long)s.query_tok, (unsigned long long)s.hit_tok, (unsigned long long)s.generated_tok, s.used_blocks,
-		s.held_blocks, s.size_blocks, (unsigned long long)r->seq);
+	for (size_t i = 0; i < n; i++) {
+		json_put_key(j, str_of(v[i].name));
+		json_put_u64(j, v[i].value);
+	}
+}
+
+static void put_engine(struct json_writer *j, const struct sim_engine_stats *s)
+{
+	const struct number v[] = { { "running", s->running }, { "waiting", s->waiting }, { "begun", s->begun }, { "ended", s->ended },
+		{ "aborted", s->aborted }, { "preempted", s->preempted }, { "steps", s->steps }, { "prompt_tok", s->prompt_tok },
+		{ "query_tok", s->query_tok }, { "hit_tok", s->hit_tok }, { "generated_tok", s->generated_tok },
+		{ "used_blocks", s->used_blocks }, { "held_blocks", s->held_blocks }, { "size_blocks", s->size_blocks } };
+	put_numbers(j, v, ARRAY_LEN(v));
+}
+
+static void put_calls(struct json_writer *j, const struct sim_worker *w)
+{
+	const struct sim_counts *c = &w->counts;
+	const struct number v[] = { { "http_calls", c->calls }, { "received_calls", c->received }, { "repeated_ids", c->repeated },
+		{ "inference_calls", c->inference }, { "tokenize_calls", c->tokenize }, { "render_calls", c->render }, { "errors", c->bad },
+		{ "clients_gone", c->gone }, { "open_calls", w->open_calls - 1u },
+		{ "open_connections", http_server_stats(w->server).open_conns } };
+	put_numbers(j, v, ARRAY_LEN(v));
 }
 
 static struct sim_engine_stats sum(const struct sim_worker *w)
@@ -113,29 +134,35 @@ static struct sim_engine_stats sum(const struct sim_worker *w)
 	struct sim_engine_stats t = { 0 };
 	for (uint32_t r = 0; r < w->fleet->o->ranks; r++) {
 		struct sim_engine_stats s = sim_engine_stats(w->ranks[r].engine);
-		t.begun += s.begun, t.ended += s.ended, t.aborted += s.aborted, t.steps += s.steps;
-		t.running += s.running, t.waiting += s.waiting, t.used_blocks += s.used_blocks;
-		t.hit_tok += s.hit_tok, t.query_tok += s.query_tok, t.prompt_tok += s.prompt_tok;
+		t.begun += s.begun, t.ended += s.ended, t.aborted += s.aborted, t.preempted += s.preempted, t.steps += s.steps;
+		t.running += s.running, t.waiting += s.waiting, t.prompt_tok += s.prompt_tok, t.query_tok += s.query_tok;
+		t.hit_tok += s.hit_tok, t.generated_tok += s.generated_tok, t.used_blocks += s.used_blocks;
+		t.held_blocks += s.held_blocks, t.size_blocks += s.size_blocks;
 	}
 	return t;
 }
 
+/* The sums over the ranks, the calls, then each rank. The call that asks is not counted as open. */
 enum err sim_stats_write(const struct sim_worker *w, struct buf *out)
 {
-	struct sim_engine_stats s = sum(w);
-	const struct sim_counts *c = &w->counts;
-	TRY(buf_printf(out,
-		"{\"worker\":%u,\"running\":%u,\"waiting\":%u,\"begun\":%llu,\"ended\":%llu,\"aborted\":%llu,\"steps\":%llu,\"used_"
-		"blocks\":%u,\"prompt_tok\":%llu,"
-		"\"query_tok\":%llu,\"hit_tok\":%llu,\"http_calls\":%llu,\"inference_calls\":%llu,\"tokenize_calls\":%llu,\"render_calls\":"
-		"%llu,\"errors\":%llu,"
-		"\"clients_gone\":%llu,\"open_calls\":%u,\"open_connections\":%llu,\"virtual_us\":%lld,\"ranks\":[",
-		w->n, s.running, s.waiting, (unsigned long long)s.begun, (unsigned long long)s.ended, (unsigned long long)s.aborted,
-		(unsigned long long)s.steps, s.used_blocks, (unsigned long long)s.prompt_tok, (unsigned long long)s.query_tok,
-		(unsigned long long)s.hit_tok, (unsigned long long)c->calls, (unsigned long long)c->inference,
-		(unsigned long long)c->tokenize, (unsigned long long)c->render, (unsigned long long)c->bad, (unsigned long long)c->gone,
-		w->open_calls - 1, (unsigned long long)http_server_stats(w->server).open_conns, (long long)sim_worker_now_us(w)));
-	for (uint32_t r = 0; r < w->fleet->o->ranks; r++)
-		TRY(put_rank(&w->ranks[r], out));
-	return buf_add(out, STR("]}"));
+	struct json_writer j = json_writer(out);
+	struct sim_engine_stats all = sum(w);
+	json_put_open(&j, '{');
+	json_put_key(&j, STR("worker"));
+	json_put_u64(&j, w->n);
+	put_engine(&j, &all);
+	put_calls(&j, w);
+	json_put_key(&j, STR("ranks"));
+	json_put_open(&j, '[');
+	for (uint32_t r = 0; r < w->fleet->o->ranks; r++) {
+		struct sim_engine_stats s = sim_engine_stats(w->ranks[r].engine);
+		json_put_open(&j, '{');
+		put_engine(&j, &s);
+		json_put_key(&j, STR("events_seq"));
+		json_put_u64(&j, w->ranks[r].seq);
+		json_put_close(&j, '}');
+	}
+	json_put_close(&j, ']');
+	json_put_close(&j, '}');
+	return json_writer_done(&j);
 }

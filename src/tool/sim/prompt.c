@@ -117,30 +117,47 @@ void sim_prompt_detokenize(struct sim_exch *x)
 
 /* ---- render -------------------------------------------------------------------------------------------------------- */
 
-/* Members in the order of vLLM 0.32; sampling_params as far as a gateway reads them. */
+static enum err put_features(struct buf *out, const struct sim_prompt *p)
+{
+	if (!p->mm.n)
+		return buf_add(out, STR("null"));
+	TRY(buf_add(out, STR("{\"mm_hashes\":{\"image\":[")));
+	for (size_t i = 0; i < p->mm.n; i++)
+		TRY(buf_printf(out, "%s\"%.*s\"", i ? "," : "", STR_ARG(p->mm.p[i].hash)));
+	TRY(buf_add(out, STR("]},\"mm_placeholders\":{\"image\":[")));
+	for (size_t i = 0; i < p->mm.n; i++)
+		TRY(buf_printf(out, "%s{\"offset\":%u,\"length\":%u}", i ? "," : "", p->mm.p[i].at_tok, p->mm.p[i].n_tok));
+	return buf_add(out, STR("]},\"kwargs_data\":null,\"mm_metadata\":null}"));
+}
+
+static enum err put_sampling(struct buf *out, const struct sim_spec_call *c)
+{
+	TRY(buf_add(
+		out, STR("{\"presence_penalty\":0.0,\"frequency_penalty\":0.0,\"repetition_penalty\":1.0,\"temperature\":1.0,\"top_p\":1.0,"
+			 "\"min_p\":0.0,\"stop\":[],\"stop_token_ids\":[]")));
+	if (c->ignore_eos)
+		TRY(buf_add(out, STR(",\"ignore_eos\":true")));
+	if (c->max_given)
+		TRY(buf_printf(out, ",\"max_tokens\":%u", c->max_new));
+	return buf_add(out, STR(",\"output_kind\":2,\"skip_clone\":true,\"bad_words\":[],\"skip_reading_prefix_cache\":false}"));
+}
+
+/* Members in the order of vLLM 0.32. */
 static enum err put_rendered(struct buf *out, const struct sim_spec_call *c, const struct sim_prompt *p, const char *id)
 {
-	TRY(buf_printf(out, "{\"request_id\":\"%s\",\"token_ids\":[", id));
-	for (size_t i = 0; i < p->tok.n; i++)
-		TRY(buf_printf(out, "%s%u", i ? "," : "", p->tok.p[i]));
-	TRY(buf_add(out, STR("],\"token_offsets\":null,\"features\":")));
-	if (p->mm.n) {
-		TRY(buf_add(out, STR("{\"mm_hashes\":{\"image\":[")));
-		for (size_t i = 0; i < p->mm.n; i++)
-			TRY(buf_printf(out, "%s\"%.*s\"", i ? "," : "", STR_ARG(p->mm.p[i].hash)));
-		TRY(buf_add(out, STR("]},\"mm_placeholders\":{\"image\":[")));
-		for (size_t i = 0; i < p->mm.n; i++)
-			TRY(buf_printf(out, "%s{\"offset\":%u,\"length\":%u}", i ? "," : "", p->mm.p[i].at_tok, p->mm.p[i].n_tok));
-		TRY(buf_add(out, STR("]},\"kwargs_data\":null,\"mm_metadata\":null}")));
-	} else {
-		TRY(buf_add(out, STR("null")));
-	}
-	TRY(buf_printf(out, ",\"content_parts\":null,\"sampling_params\":{\"temperature\":1.0,\"max_tokens\":%u},\"model\":", c->max_new));
+	struct json_writer w = json_writer(out);
+	TRY(buf_printf(out, "{\"request_id\":\"%s\",\"token_ids\":", id));
+	put_u32s(&w, p->tok.p, p->tok.n);
+	TRY(json_writer_done(&w));
+	TRY(buf_add(out, STR(",\"token_offsets\":null,\"features\":")));
+	TRY(put_features(out, p));
+	TRY(buf_add(out, STR(",\"content_parts\":null,\"sampling_params\":")));
+	TRY(put_sampling(out, c));
+	TRY(buf_add(out, STR(",\"model\":")));
 	TRY(json_quote(out, c->model));
 	TRY(buf_printf(out,
 		",\"reasoning_ended\":null,\"reasoning_parser_kwargs\":null,\"return_token_ids\":null,\"output_mode\":\"tokens\","
-		"\"stream\":%s,"
-		"\"stream_options\":null,\"cache_salt\":",
+		"\"stream\":%s,\"stream_options\":null,\"cache_salt\":",
 		c->stream ? "true" : "false"));
 	TRY(c->salt.n ? json_quote(out, c->salt) : buf_add(out, STR("null")));
 	return buf_add(out, STR(",\"priority\":0,\"kv_transfer_params\":null,\"ec_transfer_params\":null}"));

@@ -53,7 +53,7 @@ struct json_doc *sim_route_json(struct sim_exch *x)
 		sim_fail_set(&f, 400, "Bad Request", "body",
 			"1 validation error:\n  {'type': 'missing', 'loc': 'body', 'msg': 'Field required', 'input': 'None'}");
 	else if (!is_json(http_find(x->r->headers, STR("content-type"))))
-		sim_fail_set(&f, 400, "Bad Request", "body",
+		sim_fail_set(&f, 400, "Bad Request", "",
 			"1 validation error:\n  {'type': 'value_error', 'loc': 'body', 'msg': 'Unsupported Media Type: Only "
 			"application/json is allowed'}");
 	else if (json_parse(body, body.n, &doc) == ERR_OK && json_is(json_root(doc), JSON_OBJECT))
@@ -197,6 +197,8 @@ static void on_body_end(struct http_req *r)
 	struct sim_exch *x = r->user;
 	if (!x)
 		return;
+	if (x->route->inference)
+		sim_worker_note_received(x->w, http_find(r->headers, STR("x-request-id")));
 	const struct sim_fault *fault = sim_faults_pick(&x->w->faults, r->path, x->route->inference, &x->w->rand);
 	if (fault) {
 		x->fault = *fault;

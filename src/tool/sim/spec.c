@@ -153,21 +153,21 @@ static bool check_new_tok(const struct sim_serving *s, const char *name, int64_t
 static bool read_max_new(const struct sim_serving *s, const struct json_val *body, struct sim_spec_call *c, struct sim_fail *f)
 {
 	static const char *const names[] = { "max_tokens", "max_completion_tokens", "max_output_tokens" };
-	bool ignore_eos = false, any = false, found;
+	bool found;
 	int64_t v;
-	if (!read_bool(body, "ignore_eos", &ignore_eos, f))
+	if (!read_bool(body, "ignore_eos", &c->ignore_eos, f))
 		return false;
-	c->max_new = c->api == SIM_COMPLETION ? 16 : ignore_eos ? s->max_model_tok : s->default_new_tok;
+	c->max_new = c->api == SIM_COMPLETION ? 16 : c->ignore_eos ? s->max_model_tok : s->default_new_tok;
 	const struct json_val *from = c->api == SIM_GENERATE ? json_get(body, STR("sampling_params")) : body;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (!read_count(from, names[i], &v, &found, f) || (found && !check_new_tok(s, names[i], v, f)))
 			return false;
 		if (found)
 			c->max_new = (uint32_t)v;
-		any |= found;
+		c->max_given |= found;
 	}
-	c->natural_end = !any && !ignore_eos && c->api != SIM_COMPLETION;
-	if (c->api == SIM_MESSAGES && !any)
+	c->natural_end = !c->max_given && !c->ignore_eos && c->api != SIM_COMPLETION;
+	if (c->api == SIM_MESSAGES && !c->max_given)
 		return missing(f, "max_tokens");
 	return true;
 }
@@ -304,7 +304,7 @@ static bool read_n(const struct json_val *body, struct sim_spec_call *c, struct 
 	else if (n < 1)
 		sim_fail_set(f, 400, BAD, "", "n must be at least 1, got %lld.", (long long)n);
 	else if (n > 1 && temperature == 0)
-		sim_fail_set(f, 400, BAD, "n", "n must be 1 when using greedy sampling, got %lld.", (long long)n);
+		sim_fail_set(f, 400, BAD, "", "n must be 1 when using greedy sampling, got %lld.", (long long)n);
 	else if (n > 128)
 		sim_fail_set(f, 400, BAD, "n", "n must be at most 128, got %lld.", (long long)n);
 	else {

@@ -37,6 +37,7 @@ struct sim_spec_call {
 	struct sim_identity lora; /* only lora, lora_path, lora_id are set */
 	bool stream, include_usage, continuous_usage, return_ids;
 	bool no_lookup, report_full, natural_end;
+	bool ignore_eos, max_given; /* as the client said */
 	bool store; /* responses */
 	uint32_t n, max_new;
 	VEC(struct sim_prompt) prompts;

@@ -57,6 +57,20 @@ struct sim_rank *sim_worker_least_loaded(struct sim_worker *w)
 	return best;
 }
 
+void sim_worker_note_received(struct sim_worker *w, struct str request_id)
+{
+	enum { MAX_SEEN = 1 << 20 };
+	struct map *seen = &w->fleet->seen_ids;
+	uint64_t key = hash_str(request_id, 5), before;
+	w->counts.received++;
+	if (!request_id.n)
+		return;
+	w->counts.repeated += map_get(seen, key, &before);
+	if (seen->n >= MAX_SEEN)
+		map_done(seen);
+	map_put(seen, key, 1);
+}
+
 void sim_worker_hold_response(struct sim_worker *w, struct str id)
 {
 	w->response_ids[w->responses++ % ARRAY_LEN(w->response_ids)] = hash_str(id, 3);
@@ -312,6 +326,7 @@ enum err sim_fleet_start(struct io_loop *loop, const struct sim_options *o, stru
 	f->hub = io_zhub_new(loop);
 	f->o = o;
 	f->vocab = sim_vocab_new();
+	map_init(&f->seen_ids);
 	f->workers = must_calloc(o->workers, sizeof(*f->workers));
 	for (uint32_t i = 0; i < o->workers; i++)
 		worker_init(f, i);
@@ -348,6 +363,7 @@ void sim_fleet_free(struct sim_fleet *f)
 	}
 	io_zhub_free(f->hub);
 	sim_vocab_free(f->vocab);
+	map_done(&f->seen_ids);
 	free(f->workers);
 	free(f);
 }

@@ -7,6 +7,7 @@
 #define SIM_WORKER_H
 
 #include "base/list.h"
+#include "base/map.h"
 #include "http/server.h"
 #include "io/zmq.h"
 #include "sim/engine.h"
@@ -40,8 +41,10 @@ struct sim_standing {
 	bool mute_replay, unhealthy;
 };
 
+/* received: inference calls whose body is here, whatever became of them; repeated: those with an X-Request-Id that some
+ * worker of the fleet had received before. */
 struct sim_counts {
-	uint64_t calls, inference, tokenize, render, bad, gone;
+	uint64_t calls, received, repeated, inference, tokenize, render, bad, gone;
 };
 
 struct sim_worker {
@@ -70,6 +73,7 @@ struct sim_fleet {
 	struct io_zhub *hub;
 	const struct sim_options *o;
 	struct sim_vocab *vocab;
+	struct map seen_ids; /* digests of X-Request-Id; forgotten when there are too many */
 	struct sim_worker *workers;
 };
 
@@ -84,6 +88,7 @@ void sim_worker_pump(struct sim_worker *w); /* moves the engines to now and arms
 void sim_worker_die_soon(struct sim_worker *w, double back_after_s); /* at the end of this turn; < 0: stays dead */
 struct sim_rank *sim_worker_least_loaded(struct sim_worker *w);
 uint64_t sim_worker_random(struct sim_worker *w);
+void sim_worker_note_received(struct sim_worker *w, struct str request_id);
 void sim_worker_hold_response(struct sim_worker *w, struct str id);
 bool sim_worker_holds_response(const struct sim_worker *w, struct str id);
 
