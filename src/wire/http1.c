@@ -414,23 +414,39 @@ size_t http1_chunk_head(char out[20], size_t n)
 	return at;
 }
 
-bool http1_is_token(struct str s)
+/* RFC 9110 5.6.2 and 5.5 (a tab and bytes above 127 may be in a value). */
+enum { TOKEN = 1, VALUE = 2 };
+static const unsigned char byte_class[256] = {
+	['\t'] = VALUE,
+	[' '] = VALUE,
+	['"'] = VALUE,
+	['(' ... ')'] = VALUE,
+	[','] = VALUE,
+	['/'] = VALUE,
+	[':' ... '@'] = VALUE,
+	['[' ... ']'] = VALUE,
+	['{'] = VALUE,
+	['}'] = VALUE,
+	['0' ... '9'] = TOKEN | VALUE,
+	['A' ... 'Z'] = TOKEN | VALUE,
+	['a' ... 'z'] = TOKEN | VALUE,
+	['!'] = TOKEN | VALUE,
+	['#' ... '\''] = TOKEN | VALUE,
+	['*' ... '+'] = TOKEN | VALUE,
+	['-' ... '.'] = TOKEN | VALUE,
+	['^' ... '`'] = TOKEN | VALUE,
+	['|'] = TOKEN | VALUE,
+	['~'] = TOKEN | VALUE,
+	[128 ... 255] = VALUE,
+};
+
+static bool all_of(struct str s, unsigned char class)
 {
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-		if (!alnum && (c == 0 || !strchr("!#$%&'*+-.^_`|~", c)))
-			return false;
-	}
-	return s.n > 0;
+	unsigned char all = class;
+	for (size_t i = 0; i < s.n; i++)
+		all &= byte_class[(unsigned char)s.p[i]];
+	return all == class;
 }
 
-bool http1_is_value(struct str s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if ((c < ' ' && c != '\t') || c == 127)
-			return false;
-	}
-	return true;
-}
+bool http1_is_token(struct str s) { return s.n > 0 && all_of(s, TOKEN); }
+bool http1_is_value(struct str s) { return all_of(s, VALUE); }

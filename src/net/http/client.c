@@ -72,8 +72,17 @@ static bool is_ours(struct str name)
 
 static enum err add_all(struct buf *b, const struct str *parts, size_t n)
 {
+	size_t total = 0;
+	char *at;
 	for (size_t i = 0; i < n; i++)
-		TRY(buf_add(b, parts[i]));
+		total += parts[i].n;
+	TRY(buf_reserve(b, total, &at));
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].n > 0)
+			memcpy(at, parts[i].p, parts[i].n);
+		at += parts[i].n;
+	}
+	buf_commit(b, total);
 	return ERR_OK;
 }
 

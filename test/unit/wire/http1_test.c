@@ -430,6 +430,12 @@ static void test_chunk_head(void **state)
 static void test_tokens_and_values(void **state)
 {
 	(void)state;
+	for (int c = 0; c < 256; c++) {
+		char b = (char)c;
+		bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+		assert_int_equal(http1_is_token((struct str){ &b, 1 }), alnum || (c && strchr("!#$%&'*+-.^_`|~", c)));
+		assert_int_equal(http1_is_value((struct str){ &b, 1 }), (c >= ' ' && c != 127) || c == '\t');
+	}
 	assert_true(http1_is_token(STR("x-Request_Id!")));
 	assert_false(http1_is_token(STR("")));
 	assert_false(http1_is_token(STR("a b")));
