@@ -33,7 +33,8 @@ enum {
 	GATE_IDS_ANSWER_MAX_BYTES = 64 << 20,
 	GATE_IDS_MAX_TOK = 8 << 20,
 	GATE_IDS_CALL_US = 5 * 1000 * 1000,   /* a late answer still fills the cache */
-	GATE_IDS_REST_US = 2 * 1000 * 1000,   /* a worker that was late is not asked for so long */
+	GATE_IDS_REST_US = 1000 * 1000,       /* a worker that was late is not asked for so long while others can be */
+	GATE_IDS_TRIES = 4,                   /* and when no other can be: at most so many at once */
 	GATE_IDS_MAX_CALLS = 512,
 	GATE_SWEEP_US = 100 * 1000,           /* how often silence is looked for */
 	GATE_DOWN_SILENCE_US = 1000 * 1000,   /* silent for so long, and its worker takes no connection: dead */

@@ -121,27 +121,42 @@ static bool lists(const struct str *names, size_t n, struct str name)
 	return false;
 }
 
-/* Asked with the fewest questions open; of several, the next in turn. Degraded workers only when no healthy one is left. */
+/* Which of two workers to ask: a rested one, a healthy one, the one with fewer questions open. */
+static bool rather(const struct feed_view_worker *w, const struct gate_worker *k, const struct feed_view_worker *best, const struct gate_worker *than,
+	struct mono now)
+{
+	bool rests = mono_before(now, k->ids_rest_until), best_rests = mono_before(now, than->ids_rest_until);
+	if (rests != best_rests)
+		return best_rests;
+	if ((w->health == BRAIN_HEALTHY) != (best->health == BRAIN_HEALTHY))
+		return w->health == BRAIN_HEALTHY;
+	return k->ids_open < than->ids_open;
+}
+
+static bool may_ask(const struct feed_view_worker *w, struct str model)
+{
+	return w->usable && w->addr.len && (lists(w->names, w->n_names, model) || lists(w->adapters, w->n_adapters, model));
+}
+
+/* Of equals the next in turn. When all were late lately, a few questions still go out: that is how they are found well. */
 static const struct feed_view_worker *choose(struct gate *g, const struct feed_view *v, struct str model)
 {
 	const struct feed_view_worker *best = NULL;
-	uint32_t best_open = 0;
+	const struct gate_worker *best_k = NULL;
 	struct mono now = io_now(g->loop);
 	size_t start = v->n_workers ? g->ids_turn++ % v->n_workers : 0;
 	for (size_t i = 0; i < v->n_workers; i++) {
 		const struct feed_view_worker *w = &v->workers[(start + i) % v->n_workers];
-		if (!w->usable || !w->addr.len || !(lists(w->names, w->n_names, model) || lists(w->adapters, w->n_adapters, model)))
+		if (!may_ask(w, model))
 			continue;
-		struct gate_worker *k = gate_worker_of(g, w);
-		if (mono_before(now, k->ids_rest_until))
+		const struct gate_worker *k = gate_worker_of(g, w);
+		if (best && !rather(w, k, best, best_k, now))
 			continue;
-		bool better = !best || (w->health == BRAIN_HEALTHY) > (best->health == BRAIN_HEALTHY);
-		bool equal = best && w->health == best->health && k->ids_open < best_open;
-		if (better || equal) {
-			best = w;
-			best_open = k->ids_open;
-		}
+		best = w;
+		best_k = k;
 	}
+	if (best && mono_before(now, best_k->ids_rest_until) && best_k->ids_open >= GATE_IDS_TRIES)
+		return NULL;
 	return best;
 }
 
