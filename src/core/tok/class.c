@@ -14,8 +14,11 @@ static const uint32_t WORDS[] = {
 #include "tok/words.def"
 };
 
-static size_t find_block(const struct tok_table *t, const uint8_t block[256])
+/* near: the block before this one was there, and most are like their neighbour. */
+static size_t find_block(const struct tok_table *t, const uint8_t block[256], size_t near)
 {
+	if (near < t->n_blocks && memcmp(t->blocks + near * 256, block, 256) == 0)
+		return near;
 	for (size_t i = t->n_blocks; i-- > 0;)
 		if (memcmp(t->blocks + i * 256, block, 256) == 0)
 			return i;
@@ -24,12 +27,12 @@ static size_t find_block(const struct tok_table *t, const uint8_t block[256])
 
 void tok_table_init(struct tok_table *t, tok_fill_fn fill, void *ctx)
 {
-	size_t cap = 0;
+	size_t cap = 0, at = 0;
 	uint8_t block[256];
 	*t = (struct tok_table){ 0 };
 	for (uint32_t b = 0; b < TOK_BLOCKS; b++) {
 		fill(ctx, b, block);
-		size_t at = find_block(t, block);
+		at = find_block(t, block, at);
 		if (at == t->n_blocks) {
 			must(t->n_blocks < 256);
 			if (t->n_blocks == cap)

@@ -316,6 +316,24 @@ static enum err encode_piece(struct run *r, struct str text, bool start)
 
 /* ---- the call */
 
+/* Some workers cut runs of 25,000 characters with or without spaces, and texts of 400,000: those are theirs to encode. */
+static bool too_long_for_worker(const struct tok *t, struct str text)
+{
+	enum { MOST_RUN = 25000, MOST_TEXT = 400000 };
+	size_t run = 0, all = 0, len;
+	bool last = false;
+	for (size_t i = 0; i < text.n; i += len) {
+		uint32_t cp = tok_cp((const uint8_t *)text.p + i, &len);
+		enum tok_class c = (enum tok_class)tok_table_get(&t->classes, cp);
+		bool space = c == TOK_SPACE || c == TOK_NEWLINE || (cp >= 0x1c && cp <= 0x1f);
+		run = space == last ? run + 1 : 1;
+		last = space;
+		if (run > MOST_RUN || ++all > MOST_TEXT)
+			return true;
+	}
+	return false;
+}
+
 static void push_all(struct tok_ids *ids, const uint32_t *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -329,6 +347,8 @@ enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok
 		return ERR_LIMIT;
 	if (!utf8_valid(job->text))
 		return ERR_SYNTAX;
+	if (t->long_runs_differ && job->text.n > 25000 && too_long_for_worker(t, job->text))
+		return ERR_UNSUPPORTED;
 	struct run r = { .t = t, .s = s, .ids = ids, .cuts = t->token_cuts ? job->cuts : NULL, .first_id = ids->n,
 		.mid_text = job->from == TOK_FROM_TEXT };
 	size_t n_cuts = job->cuts ? job->cuts->n : 0;

@@ -139,11 +139,7 @@ static enum err finish_bytes(struct tok *t, struct tok_why why)
 	}
 	if (missing && (t->unk_id != TOK_NONE || t->byte_fallback))
 		return tok_say(why, ERR_UNSUPPORTED, "%zu bytes are not in the vocabulary, and what stands for them is not supported", missing);
-	t->merges.first = must_malloc(65536 * sizeof(uint32_t));
-	for (size_t i = 0; i < 65536; i++) {
-		uint32_t a = t->byte_id[i >> 8], b = t->byte_id[i & 255];
-		t->merges.first[i] = a == TOK_NONE || b == TOK_NONE ? TOK_NONE : tok_merges_rank(&t->merges, a, b);
-	}
+	tok_merges_first(&t->merges, t->byte_id);
 	return ERR_OK;
 }
 

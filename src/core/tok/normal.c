@@ -145,35 +145,47 @@ static void read_rows(struct tok_normal *n, const uint32_t *rows, size_t len, ui
 		map_put(&n->decomposed, rows[i] >> 8, table << 32 | i);
 }
 
-struct marking { struct tok_normal *n; struct map seconds; struct tok_cps tmp; };
+/* ---- which characters are active: they change, take part in reordering, or melt into what stands before them */
 
-/* Does the character change, take part in reordering, or melt into what stands before it? */
-static bool is_active(struct marking *m, uint32_t cp)
+struct marking { struct tok_normal *n; uint8_t *active; struct tok_cps tmp; };
+
+/* One that decomposes: does it come back as itself, and can its first part melt into what stands before? */
+static bool changes(struct marking *m, uint32_t cp)
 {
 	m->tmp.n = 0;
-	if (cp - 0xd800 < 0x800)
-		return false;
 	push_decomposed(m->n, &m->tmp, cp);
-	uint64_t v;
-	uint32_t head = m->tmp.p[0];
-	if (combining_of(m->n, head) || map_get(&m->seconds, head, &v) || head - V_BASE < V_N || head - T_BASE - 1 < T_N - 1)
+	if (m->active[m->tmp.p[0]])
 		return true;
 	normalize_cps(m->n, &m->tmp);
 	return m->tmp.n != 1 || m->tmp.p[0] != cp;
 }
 
+static void mark_rows(struct marking *m, const uint32_t *rows, size_t len)
+{
+	for (size_t i = 0; i < len; i += 1 + (rows[i] & 255))
+		if (changes(m, rows[i] >> 8))
+			m->active[rows[i] >> 8] = 1;
+}
+
+static void mark_active(struct marking *m, enum tok_form form)
+{
+	for (size_t i = 0; i < ARRAY_LEN(COMBINING); i++)
+		m->active[COMBINING[i] >> 8] = 1;
+	for (size_t i = 0; composes(form) && i < ARRAY_LEN(PAIRS); i += 3)
+		m->active[PAIRS[i + 1]] = 1;
+	memset(m->active + V_BASE, 1, V_N);
+	memset(m->active + T_BASE + 1, 1, T_N - 1);
+	if (!composes(form))
+		memset(m->active + S_BASE, 1, S_N);
+	mark_rows(m, CANONICAL, ARRAY_LEN(CANONICAL));
+	if (compatible(form))
+		mark_rows(m, COMPATIBLE, ARRAY_LEN(COMPATIBLE));
+}
+
 static void fill_active(void *ctx, uint32_t block, uint8_t out[256])
 {
-	struct marking *m = ctx;
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t cp = block << 8 | i;
-		uint64_t v;
-		bool plain = !map_get(&m->n->decomposed, cp, &v) && cp - S_BASE >= S_N;
-		if (plain)                            /* most are: no need to normalise them */
-			out[i] = map_get(&m->n->combining, cp, &v) || map_get(&m->seconds, cp, &v) || cp - V_BASE < V_N || cp - T_BASE - 1 < T_N - 1;
-		else
-			out[i] = is_active(m, cp);
-	}
+	const struct marking *m = ctx;
+	memcpy(out, m->active + (size_t)block * 256, 256);
 }
 
 void tok_normal_init(struct tok_normal *n, enum tok_form form)
@@ -184,19 +196,17 @@ void tok_normal_init(struct tok_normal *n, enum tok_form form)
 	map_init(&n->pairs);
 	if (form == TOK_FORM_NONE)
 		return;
-	struct marking m = { .n = n };
-	map_init(&m.seconds);
+	struct marking m = { .n = n, .active = must_calloc(TOK_CODE_POINTS, 1) };
 	read_rows(n, CANONICAL, ARRAY_LEN(CANONICAL), 0);
 	if (compatible(form))
 		read_rows(n, COMPATIBLE, ARRAY_LEN(COMPATIBLE), 1);
 	for (size_t i = 0; i < ARRAY_LEN(COMBINING); i++)
 		map_put(&n->combining, COMBINING[i] >> 8, COMBINING[i] & 255);
-	for (size_t i = 0; composes(form) && i < ARRAY_LEN(PAIRS); i += 3) {
+	for (size_t i = 0; composes(form) && i < ARRAY_LEN(PAIRS); i += 3)
 		map_put(&n->pairs, (uint64_t)PAIRS[i] << 32 | PAIRS[i + 1], PAIRS[i + 2]);
-		map_put(&m.seconds, PAIRS[i + 1], 1);
-	}
+	mark_active(&m, form);
 	tok_table_init(&n->active, fill_active, &m);
-	map_done(&m.seconds);
+	free(m.active);
 	VEC_FREE(&m.tmp);
 }
 

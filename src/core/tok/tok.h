@@ -84,7 +84,8 @@ struct tok_job {
 	bool add_bos, add_eos;                            /* what the post-processor puts around a prompt (add_special_tokens: both) */
 	struct tok_cuts *cuts;                            /* NULL: not wanted */
 };
-/* Appends to ids. SYNTAX: the text is not UTF-8 (lone surrogates included: let the worker answer). LIMIT: too long. */
+/* Appends to ids. SYNTAX: the text is not UTF-8 (lone surrogates included: let the worker answer). LIMIT: too long.
+ * UNSUPPORTED: a text that this model's worker cuts in a way of its own. */
 must_use enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids);
 
 /* The last safe plain cut p with from < p <= upto, or 0: none. Looks back through at most a few KiB. */

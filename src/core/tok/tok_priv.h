@@ -138,6 +138,7 @@ struct tok_merges {
 };
 void tok_merges_init(struct tok_merges *m, size_t n_pairs, size_t n_ranks);
 void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank);   /* again: the later one counts */
+void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256]);           /* fills `first` */
 void tok_merges_done(struct tok_merges *m);
 static inline size_t tok_merges_home(const struct tok_merges *m, uint64_t key) { return (size_t)((key * 0x9e3779b97f4a7c15u) >> m->shift); }
 static inline uint32_t tok_merges_rank(const struct tok_merges *m, uint32_t a, uint32_t b)
@@ -207,6 +208,7 @@ struct tok {
 	size_t n_before, n_after;
 	enum tok_decoder decoder;
 	size_t strip_left;           /* decoder: leading spaces taken off */
+	bool long_runs_differ;       /* the worker cuts very long texts in its own way: refused */
 	bool control;                /* added tokens never come from text (tekken) */
 
 	struct tok_name { struct str name, text; } *names;   /* bos_token ...; owned */

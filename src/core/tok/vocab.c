@@ -96,6 +96,15 @@ void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank)
 	m->slots[i] = key << TOK_RANK_BITS | rank;
 }
 
+void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256])
+{
+	m->first = must_malloc(65536 * sizeof(*m->first));
+	for (size_t i = 0; i < 65536; i++) {
+		uint32_t a = byte_id[i >> 8], b = byte_id[i & 255];
+		m->first[i] = a == TOK_NONE || b == TOK_NONE ? TOK_NONE : tok_merges_rank(m, a, b);
+	}
+}
+
 void tok_merges_done(struct tok_merges *m)
 {
 	free(m->slots);
