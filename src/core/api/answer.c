@@ -169,8 +169,12 @@ void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c
 		ret_c->kind = API_CHUNK_DONE;
 		return;
 	}
-	if (json_parse(data, data.n, &doc) != ERR_OK)
+	if (json_parse(data, data.n, &doc) != ERR_OK) {
+		/* half of a surrogate pair, the other half in the next delta: strictly no JSON, yet output */
+		if (str_find(data, STR("\\ud")) != SIZE_MAX)
+			ret_c->kind = API_CHUNK_CONTENT;
 		return;
+	}
 	const struct json_val *root = json_root(doc);
 	if (is_error(root)) {
 		ret_c->kind = API_CHUNK_ERROR;

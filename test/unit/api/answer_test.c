@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,26 @@ static void chat_chunks(void **state)
 	assert_int_equal(chunk(API_OPENAI, "{\"choices\":").kind, API_CHUNK_OTHER);
 	assert_int_equal(chunk(API_OPENAI, "").kind, API_CHUNK_OTHER);
 	assert_int_equal(chunk(API_OPENAI, "[]").kind, API_CHUNK_OTHER);
+}
+
+/* Vectors J.3 and J.4: a surrogate pair cut in two, tool calls in every form. */
+static void cut_pairs_and_tools(void **state)
+{
+	(void)state;
+	assert_int_equal(chunk(API_OPENAI, HEAD "[{\"delta\":{\"content\":\"\\ud83d\"}}]}").kind, API_CHUNK_CONTENT);
+	assert_int_equal(chunk(API_OPENAI, HEAD "[{\"delta\":{\"content\":\"\\ude00\"}}]}").kind, API_CHUNK_CONTENT);
+	assert_int_equal(chunk(API_OPENAI, HEAD "[{\"delta\":{\"content\":\"\\ud83d\\ude00\"}}]}").kind, API_CHUNK_CONTENT);
+	static const char *const CALLS[] = {
+		"{\"index\":0,\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"f\"}}",
+		"{\"index\":1,\"function\":{\"arguments\":\"\"}}",
+		"{\"index\":0,\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"id\\\":9007199254740993}\"}}",
+		"{\"index\":0,\"function\":{\"arguments\":\"{\\\"a\\\":[[[[{}]]]]}\"}},{\"index\":1,\"function\":{\"arguments\":\"x\"}}",
+	};
+	for (size_t i = 0; i < ARRAY_LEN(CALLS); i++) {
+		char data[512];
+		snprintf(data, sizeof(data), HEAD "[{\"delta\":{\"tool_calls\":[%s]}}]}", CALLS[i]);
+		assert_int_equal(chunk(API_OPENAI, data).kind, API_CHUNK_CONTENT);
+	}
 }
 
 /* Case 13 (litellm#42484): `choices: []` may stand anywhere; only with usage is it the extra chunk. */
@@ -265,6 +286,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chat_chunks),
+		cmocka_unit_test(cut_pairs_and_tools),
 		cmocka_unit_test(case_litellm_42484_empty_choices),
 		cmocka_unit_test(usage_forms),
 		cmocka_unit_test(anthropic_chunks),
