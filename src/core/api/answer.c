@@ -72,14 +72,17 @@ static void take_usage(enum api_dialect d, const struct json_val *usage, struct 
 
 /* ---- chunks */
 
-static void copy_id(const struct json_val *v, char id[128])
+/* Too long, or with a NUL: as if it were absent. */
+static void copy_text(const struct json_val *v, char *out, size_t cap)
 {
 	struct str s;
-	if (!json_str(v, &s) || s.n >= 128 || memchr(s.p, 0, s.n))
+	if (!json_str(v, &s) || s.n >= cap || memchr(s.p, 0, s.n))
 		return;
-	memcpy(id, s.p, s.n);
-	id[s.n] = 0;
+	memcpy(out, s.p, s.n);
+	out[s.n] = 0;
 }
+
+static void copy_id(const struct json_val *v, char id[128]) { copy_text(v, id, 128); }
 
 static bool has_text(const struct json_val *v)
 {
@@ -114,6 +117,7 @@ static void read_openai(const struct json_val *root, struct api_chunk *c)
 {
 	const struct json_val *choices = json_get(root, STR("choices"));
 	copy_id(json_get(root, STR("id")), c->id);
+	copy_text(json_get(root, STR("system_fingerprint")), c->fingerprint, sizeof(c->fingerprint));
 	take_usage(API_OPENAI, json_get(root, STR("usage")), c);
 	for (struct json_iter it = json_each(choices); json_next(&it);) {
 		if (choice_has_output(it.val))
@@ -187,6 +191,22 @@ void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c
 		}
 	}
 	json_free(doc);
+}
+
+bool api_fingerprint_at(const struct api_chunk *c, struct str ev_raw, struct str ev_data, size_t *ret_at)
+{
+	struct str data = str_trim(ev_data);
+	if (!c->finish || c->fingerprint[0] || data.n < 2 || data.p[data.n - 1] != '}' || ev_data.p < ev_raw.p ||
+		ev_data.p + ev_data.n > ev_raw.p + ev_raw.n)
+		return false;
+	*ret_at = (size_t)(data.p + data.n - 1 - ev_raw.p);
+	return true;
+}
+
+enum err api_fingerprint_put(struct buf *b, const char *fingerprint)
+{
+	TRY(buf_add(b, STR(",\"system_fingerprint\":")));
+	return json_quote(b, str_of(fingerprint));
 }
 
 /* ---- whole bodies */

@@ -33,10 +33,18 @@ struct api_chunk {
 	bool finish;               /* a finish/stop reason is given */
 	bool has_usage; struct api_usage usage;
 	char id[128];              /* response id when the chunk names one, else "" */
+	char fingerprint[64];      /* system_fingerprint, or "" */
 	bool has_sequence; uint64_t sequence;   /* sequence_number of /v1/responses events */
 };
 /* data: the joined data lines of one event. Bad JSON gives API_CHUNK_OTHER: the bytes pass anyway. */
 void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c);
+
+/* A worker that was asked for usage puts system_fingerprint into the extra usage chunk; one that was not, into the chunk with
+ * the finish reason. Where we added include_usage and drop that chunk, the fingerprint (the same for all streams of a worker
+ * process: remember it from any usage chunk) goes back where the client would have found it: *ret_at is the place in ev_raw
+ * for the text that api_fingerprint_put writes. False: not such a chunk, it has one already, or its data are in several lines. */
+bool api_fingerprint_at(const struct api_chunk *c, struct str ev_raw, struct str ev_data, size_t *ret_at);
+must_use enum err api_fingerprint_put(struct buf *b, const char *fingerprint);
 
 /* A whole (non-stream) JSON body that arrives in pieces. Up to API_WHOLE_MAX is kept and read as JSON; of a longer one
  * only the tail, searched for its usage object. */

@@ -22,12 +22,16 @@ enum err api_patch_add(struct api_patch *p, struct str body, struct api_edit e)
 	return ERR_OK;
 }
 
-/* Inside the object that is there: behind its last member, because the last of two equal members counts. */
-static struct api_edit into_object(struct str object, size_t off)
+/* Inside the object that is there: behind its last member, because the last of two equal members counts. A client that
+ * asked for usage in each chunk but not for usage gets none from a worker; our asking must not change that. */
+static struct api_edit into_object(struct str object, size_t off, bool usage_each)
 {
+	static const struct str PUT[2][2] = {
+		{ STR_INIT(",\"include_usage\":true"), STR_INIT(",\"include_usage\":true,\"continuous_usage_stats\":false") },
+		{ STR_INIT("\"include_usage\":true"), STR_INIT("\"include_usage\":true,\"continuous_usage_stats\":false") },
+	};
 	bool empty = json_scan_members(object, NULL, 0) == 0;
-	return (struct api_edit){ .off = off + object.n - 1,
-		.put = empty ? STR("\"include_usage\":true") : STR(",\"include_usage\":true") };
+	return (struct api_edit){ .off = off + object.n - 1, .put = PUT[empty][usage_each] };
 }
 
 bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str body)
@@ -41,7 +45,7 @@ bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str 
 			.put = f->empty_object ? STR("\"stream_options\":{\"include_usage\":true}")
 					       : STR("\"stream_options\":{\"include_usage\":true},") };
 	else if (f->stream_options_object)
-		e = into_object(json_span_str(body, at), at.off);
+		e = into_object(json_span_str(body, at), at.off, f->usage_each);
 	else if (str_eq(json_span_str(body, at), STR("null")))
 		e = (struct api_edit){ .off = at.off, .cut = at.n, .put = STR("{\"include_usage\":true}") };
 	else

@@ -221,6 +221,39 @@ static void case_gpustack_6155_extra_chunk_dropped_whole(void **state)
 	buf_done(&want);
 }
 
+/* What a client of a 0.32 worker would have seen had we not asked for usage. */
+static void the_fingerprint_goes_back(void **state)
+{
+	(void)state;
+	struct sse s;
+	struct sse_event ev;
+	struct api_chunk c;
+	struct buf out;
+	size_t at;
+	buf_init(&out, 1000);
+	sse_init(&s, 1000);
+	c = chunk(API_OPENAI, HEAD "[],\"usage\":{\"prompt_tokens\":3},\"system_fingerprint\":\"vllm-0.32.0-4db284d7\"}");
+	assert_string_equal(c.fingerprint, "vllm-0.32.0-4db284d7");
+	sse_feed(&s, STR("data: " HEAD "[{\"finish_reason\":null}]}\n\ndata: " HEAD "[{\"finish_reason\":\"stop\"}]}\n\n"
+			 "data: " HEAD "[{\"finish_reason\":\"stop\"}],\"system_fingerprint\":\"x\"}\n\n"));
+	assert_int_equal(sse_next(&s, &ev), ERR_OK);
+	api_chunk_read(API_OPENAI, ev.data, &c);
+	assert_false(api_fingerprint_at(&c, ev.raw, ev.data, &at));
+	assert_int_equal(sse_next(&s, &ev), ERR_OK);
+	api_chunk_read(API_OPENAI, ev.data, &c);
+	assert_true(api_fingerprint_at(&c, ev.raw, ev.data, &at));
+	assert_int_equal(buf_add(&out, str_sub(ev.raw, 0, at)), ERR_OK);
+	assert_int_equal(api_fingerprint_put(&out, "vllm-0.32.0-4db284d7"), ERR_OK);
+	assert_int_equal(buf_add(&out, str_skip(ev.raw, at)), ERR_OK);
+	assert_true(str_eq(
+		buf_str(&out), STR("data: " HEAD "[{\"finish_reason\":\"stop\"}],\"system_fingerprint\":\"vllm-0.32.0-4db284d7\"}\n\n")));
+	assert_int_equal(sse_next(&s, &ev), ERR_OK);
+	api_chunk_read(API_OPENAI, ev.data, &c);
+	assert_false(api_fingerprint_at(&c, ev.raw, ev.data, &at));
+	sse_done(&s);
+	buf_done(&out);
+}
+
 static struct api_result read_whole(enum api_dialect d, struct str body, size_t piece)
 {
 	struct api_whole w;
@@ -292,6 +325,7 @@ int main(void)
 		cmocka_unit_test(anthropic_chunks),
 		cmocka_unit_test(responses_chunks),
 		cmocka_unit_test(case_gpustack_6155_extra_chunk_dropped_whole),
+		cmocka_unit_test(the_fingerprint_goes_back),
 		cmocka_unit_test(case_higress_4146_split_usage),
 		cmocka_unit_test(case_ai_gateway_1662_long_answer),
 	};

@@ -60,6 +60,15 @@ static void usage_is_asked_for(void **state)
 		STR("{\"stream_\\u006fptions\":{\"include_usage\":false,\"include_usage\":true}," M ",\"stream\":true}"));
 }
 
+/* Without include_usage a worker ignores continuous_usage_stats: it must not wake up by our asking. */
+static void usage_in_each_chunk_stays_off(void **state)
+{
+	(void)state;
+	expect(STR("{" M ",\"stream\":true,\"stream_options\":{\"continuous_usage_stats\":true}}"),
+		STR("{" M ",\"stream\":true,\"stream_options\":{\"continuous_usage_stats\":true,\"include_usage\":true,\"continuous_usage_"
+			  "stats\":false}}"));
+}
+
 static void nothing_to_do(void **state)
 {
 	(void)state;
@@ -96,6 +105,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(usage_is_asked_for),
+		cmocka_unit_test(usage_in_each_chunk_stays_off),
 		cmocka_unit_test(nothing_to_do),
 		cmocka_unit_test(edits_in_order),
 	};
