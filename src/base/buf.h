@@ -21,6 +21,7 @@ void buf_done(struct buf *b);                       /* frees; b may be used agai
 void buf_clear(struct buf *b);                      /* keeps the memory */
 must_use enum err buf_add(struct buf *b, struct str s);
 must_use enum err buf_add_byte(struct buf *b, char c);
+must_use enum err buf_add_u64(struct buf *b, uint64_t v);   /* decimal */
 must_use enum err buf_printf(struct buf *b, const char *fmt, ...) printf_like(2, 3);
 must_use enum err buf_vprintf(struct buf *b, const char *fmt, va_list ap) printf_like(2, 0);
 void buf_consume(struct buf *b, size_t n);          /* n <= b->n */
