@@ -62,7 +62,21 @@ static void settle(struct obs_record *r, enum err e, size_t before)
 	}
 }
 
-static enum err add_key(struct obs_record *r, const char *key) { return buf_printf(r->out, "%s%s=", r->first ? "" : " ", key); }
+static enum err add_key(struct obs_record *r, const char *key)
+{
+	if (!r->first)
+		TRY(buf_add_byte(r->out, ' '));
+	TRY(buf_add(r->out, str_of(key)));
+	return buf_add_byte(r->out, '=');
+}
+
+/* Milliseconds with three decimals. */
+static enum err add_us(struct buf *out, uint64_t us)
+{
+	char rest[4] = { '.', (char)('0' + us / 100 % 10), (char)('0' + us / 10 % 10), (char)('0' + us % 10) };
+	TRY(buf_add_u64(out, us / 1000));
+	return buf_add(out, (struct str){ rest, sizeof(rest) });
+}
 
 void obs_record_str(struct obs_record *r, const char *key, struct str v)
 {
@@ -75,7 +89,7 @@ void obs_record_u64(struct obs_record *r, const char *key, uint64_t v)
 {
 	size_t before = r->out->n;
 	enum err e = add_key(r, key);
-	settle(r, e ? e : buf_printf(r->out, "%llu", (unsigned long long)v), before);
+	settle(r, e ? e : buf_add_u64(r->out, v), before);
 }
 
 void obs_record_i64(struct obs_record *r, const char *key, int64_t v)
@@ -90,7 +104,7 @@ void obs_record_us(struct obs_record *r, const char *key, int64_t us)
 	size_t before = r->out->n;
 	enum err e = add_key(r, key);
 	if (!e)
-		e = us < 0 ? buf_add_byte(r->out, '-') : buf_printf(r->out, "%lld.%03lld", (long long)(us / 1000), (long long)(us % 1000));
+		e = us < 0 ? buf_add_byte(r->out, '-') : add_us(r->out, (uint64_t)us);
 	settle(r, e, before);
 }
 
