@@ -14,8 +14,11 @@ enum { MAGIC = 0x67617465 };
 
 static void put_id(struct gate *g, char out[33])
 {
-	unsigned long long a = rand_u64(&g->ids_rand), b = rand_u64(&g->ids_rand);
-	snprintf(out, 33, "%016llx%016llx", a, b);
+	static const char hex[] = "0123456789abcdef";
+	uint64_t halves[2] = { rand_u64(&g->ids_rand), rand_u64(&g->ids_rand) };
+	for (int i = 0; i < 32; i++)
+		out[i] = hex[halves[i / 16] >> (i % 16 * 4) & 15];
+	out[32] = '\0';
 }
 
 struct gate_req *gate_req_new(struct gate *g, struct http_req *hr)
