@@ -36,10 +36,10 @@ inlined void ask_slots(const struct walk *w, uint32_t from, bool plain, struct l
 {
 	uint32_t n = from < w->n_items ? MIN((uint32_t)LOT, w->n_items - from) : 0;
 	const struct kv_shard *shards = w->x->held.shards;
-	const uint64_t *keys = w->keys + from;
+	const uint64_t *keys = w->keys;
 	uint64_t salt = w->spec->salts[0];
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t key = plain ? keys[i] + salt : key_at(w, from + i);
+		uint64_t key = plain ? keys[from + i] + salt : key_at(w, from + i);
 		const struct kv_shard *s = shards + (key >> 54);
 		const struct kv_entry *home = s->slots + kv_home(s, key);
 		__builtin_prefetch(home);
@@ -51,8 +51,6 @@ inlined void ask_slots(const struct walk *w, uint32_t from, bool plain, struct l
 /* An empty slot has no key and no value, so a match needs no second look. */
 inlined uint64_t read_slot(const struct kv_holders *h, const struct kv_entry *e, uint64_t key)
 {
-	if (__builtin_expect(e == NULL, 0))
-		return 0;
 	if (e[0].key == key)
 		return e[0].value;
 	if (e[1].key == key)

@@ -10,11 +10,16 @@ enum { MIN_LINES = 2, MIN_WORDS = 2, SHRINK_LINES = 16, LINE_BYTES = 64 };
 _Static_assert(KV_LINE * sizeof(struct kv_entry) == LINE_BYTES, "a search begins with one cache line");
 #define NO_ROW UINT32_MAX
 
+/* What a shard without slots points to, so that a search needs no look whether there are any. Never written. */
+static struct kv_entry no_line[KV_LINE];
+
 void kv_holders_init(struct kv_holders *h)
 {
 	*h = (struct kv_holders){ .words = MIN_WORDS, .free_row = NO_ROW };
 	h->shards = must_calloc(KV_SHARDS, sizeof(*h->shards));
 	h->raw = must_calloc(KV_SHARDS, sizeof(*h->raw));
+	for (uint32_t i = 0; i < KV_SHARDS; i++)
+		h->shards[i].slots = no_line;
 }
 
 void kv_holders_done(struct kv_holders *h)
