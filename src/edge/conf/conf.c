@@ -6,6 +6,7 @@
 
 #include "conf/conf_priv.h"
 #include "conf/worker.h"
+#include "engine/engine.h"
 #include "io/file.h"
 
 struct conf *conf_ref(struct conf *c)
@@ -82,7 +83,7 @@ static void flag_workers(struct conf_draft *d, const struct conf_sources *s)
 		else if (url_known(d, w, i, w[i].url))
 			conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("--worker"), "%.*s is named twice", STR_ARG(w[i].url));
 	}
-	VEC_PUSH(&d->pools, (struct conf_pool){ .engine = STR("vllm"), .workers = w, .n_workers = s->workers.n });
+	VEC_PUSH(&d->pools, (struct conf_pool){ .engine = engine_of(STR(""))->name, .workers = w, .n_workers = s->workers.n });
 }
 
 static void flag_options(struct conf_draft *d, const struct conf_sources *s)

@@ -25,7 +25,7 @@ struct conf_worker {
 };
 struct conf_pool {
 	struct str name;                     /* "" = the pool of --worker flags */
-	struct str engine;                   /* "vllm" */
+	struct str engine;                   /* name of a row of core/engine */
 	struct str tokenizer;                /* kept for the tokenizer; "" = none named */
 	bool has_routing; int64_t routing;   /* index in the words of option routing */
 	bool drop_authorization;             /* the client's authorization header does not go to the workers */

@@ -1,6 +1,7 @@
 /* WorkerPool: spec -> struct conf_pool. */
 #include "conf/conf_priv.h"
 #include "conf/worker.h"
+#include "engine/engine.h"
 
 static void fault_unless(struct conf_draft *d, const char *fault, const struct yaml_node *v, struct str path)
 {
@@ -156,8 +157,8 @@ static void pool_workers(struct conf_draft *d, const struct yaml_node *v, struct
 static void pool_engine(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
 {
 	struct str s = conf_text_read(d, v, path);
-	if (s.n > 0 && !str_eq(s, STR("vllm")))
-		conf_fault_add(d->faults, conf_at(d, v->pos), path, "'%.*s' is not in this version: must be vllm", (int)MIN(s.n, 100), s.p);
+	if (s.n > 0 && engine_of(s) == NULL)
+		conf_fault_add(d->faults, conf_at(d, v->pos), path, "'%.*s' is not in this version: must be %.*s", (int)MIN(s.n, 100), s.p, STR_ARG(engine_of(STR(""))->name));
 	((struct conf_pool *)into)->engine = s;
 }
 
@@ -230,7 +231,7 @@ static void inherit(struct conf_draft *d, struct conf_pool *p)
 
 void conf_pool_read(struct conf_draft *d, struct str name, const struct yaml_node *spec, struct str path)
 {
-	struct conf_pool p = { .name = name, .engine = STR("vllm") };
+	struct conf_pool p = { .name = name, .engine = engine_of(STR(""))->name };
 	size_t before = d->faults->list.n;
 	conf_map_read(d, spec, path, pool_fields, ARRAY_LEN(pool_fields), &p);
 	if (p.n_workers == 0 && p.discovery_file.n == 0 && d->faults->list.n == before)
