@@ -2,13 +2,11 @@
  *   tokenize      {"tokens":[..]}
  *   render, chat  {"token_ids":[..],"features":{..}}, formerly [[messages],[{"prompt_token_ids":[..]}]]
  *   render, text  [{"token_ids":[..]},..], formerly [{"prompt_token_ids":[..]},..] */
-#include <stdlib.h>
-
 #include "text/ask.h"
 #include "text/ids_priv.h"
 #include "wire/json.h"
 
-enum { MAX_PROMPTS = 4096, MAX_MM_ITEMS = 65536 };
+enum { MAX_PROMPTS = 4096, MAX_MM_ITEMS = 4096 };
 
 static enum err read_ids(struct text_ids_made *m, const struct json_val *list, size_t max_tok, struct text_prompt *p)
 {
@@ -52,10 +50,16 @@ static size_t count_items(const struct json_val *hashes)
 	return n;
 }
 
-static int by_offset(const void *a, const void *b)
+/* By insertion: each kind comes in order, so there is little to move (and the library's sort may allocate). */
+static void sort_items(struct text_mm *items, size_t n)
 {
-	const struct text_mm *x = a, *y = b;
-	return (x->offset_tok > y->offset_tok) - (x->offset_tok < y->offset_tok);
+	for (size_t i = 1; i < n; i++) {
+		struct text_mm x = items[i];
+		size_t k = i;
+		for (; k > 0 && items[k - 1].offset_tok > x.offset_tok; k--)
+			items[k] = items[k - 1];
+		items[k] = x;
+	}
 }
 
 /* Items whose hash or place is missing would make wrong keys: better no ids at all. */
@@ -79,7 +83,7 @@ static enum err read_mm(struct text_ids_made *m, const struct json_val *features
 			if (!read_item(m, hash.val, place.val, p->n, &items[i++]))
 				return ERR_UPSTREAM_PROTOCOL;
 	}
-	qsort(items, n, sizeof(*items), by_offset);
+	sort_items(items, n);
 	p->mm = items;
 	p->n_mm = n;
 	return ERR_OK;
