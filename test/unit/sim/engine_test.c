@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/map.h"
+#include "base/rand.h"
 #include "sim/engine.h"
 
 static struct sim_engine *engine_of(const char *profile, uint32_t blocks)
@@ -247,6 +249,93 @@ static void mamba_chunks_end_where_a_state_is_kept(void **state)
 	sim_engine_free(e);
 }
 
+/* What a reader of the events believes: copies per (group, hash). */
+struct reader {
+	struct map copies;
+	uint64_t total;
+};
+
+static void read_batch(void *arg, const struct sim_batch *b)
+{
+	struct reader *r = arg;
+	for (size_t i = 0; i < b->ev.n; i++) {
+		const struct sim_event *v = &b->ev.p[i];
+		for (size_t h = 0; h < v->n_hashes; h++) {
+			uint64_t key = v->hashes[h] + v->group * 0x9e3779b97f4a7c15u, n = 0;
+			(void)map_get(&r->copies, key, &n);
+			if (v->kind == SIM_REMOVED)
+				assert_true(n > 0);
+			n = v->kind == SIM_STORED ? n + 1 : n - 1;
+			r->total = v->kind == SIM_STORED ? r->total + 1 : r->total - 1;
+			map_put(&r->copies, key, n);
+		}
+	}
+}
+
+/* Random work with clients that leave, on caches too small for it: the events say exactly what is held, no block is
+ * left in use, every request ends once. */
+static void random_load(const struct sim_cache_opts *cache, uint64_t seed)
+{
+	static const struct sim_engine_ops ops = { .on_batch = read_batch };
+	struct reader reader = { 0 };
+	struct rand rand = { seed };
+	struct sim_engine_opts o = { .profile = sim_profile_find(STR("llama-8b-h100")),
+		.cache = *cache,
+		.budget_tok = 512,
+		.max_seqs = 12,
+		.max_model_tok = 3000,
+		.jitter = 0.05,
+		.seed = seed,
+		.ops = &ops,
+		.arg = &reader };
+	struct sim_engine *e = sim_engine_new(&o);
+	struct sim_req *open[400] = { 0 };
+	uint32_t tok[1200];
+	map_init(&reader.copies);
+	for (size_t i = 0; i < ARRAY_LEN(open); i++) {
+		size_t n = 1 + rand_below(&rand, ARRAY_LEN(tok) - 1), shared = rand_below(&rand, n);
+		uint32_t family = (uint32_t)rand_below(&rand, 4) * 100000;
+		for (size_t k = 0; k < n; k++)
+			tok[k] = k < shared ? family + (uint32_t)k : (uint32_t)rand_u64(&rand);
+		struct sim_ask a = { .tok = tok, .n_tok = n, .max_new = 1 + (uint32_t)rand_below(&rand, 150), .keep = true };
+		assert_int_equal(sim_engine_add(e, &a, sim_engine_time(e), &open[i]), ERR_OK);
+		for (size_t steps = rand_below(&rand, 30); steps && sim_engine_next(e) != SIM_NEVER; steps--)
+			sim_engine_advance(e, sim_engine_next(e));
+		size_t victim = i - rand_below(&rand, MIN(i + 1, 8)); /* one of the last */
+		if (rand_below(&rand, 5) == 0 && open[victim] && sim_req_end_us(open[victim]) == SIM_NEVER) {
+			sim_engine_abort(e, open[victim]);
+			open[victim] = NULL;
+		}
+	}
+	run_dry(e);
+	struct sim_engine_stats s = sim_engine_stats(e);
+	assert_int_equal(s.begun, ARRAY_LEN(open));
+	assert_int_equal(s.ended + s.aborted, s.begun);
+	assert_int_equal(s.used_blocks + s.running + s.waiting, 0);
+	assert_int_equal(s.held_blocks, reader.total);
+	assert_true(s.hit_tok > 0 && s.aborted > 10 && s.held_blocks > 0);
+	for (size_t i = 0; i < ARRAY_LEN(open); i++)
+		sim_req_free(open[i]);
+	map_done(&reader.copies);
+	sim_engine_free(e);
+}
+
+static void events_say_exactly_what_is_held(void **state)
+{
+	(void)state;
+	const struct sim_group full = { SIM_FULL, 0 }, window = { SIM_WINDOW, 200 }, mamba = { SIM_MAMBA, 0 };
+	const struct sim_cache_opts caches[] = {
+		{ .blocks = 300, .block_tok = 16 },
+		{ .blocks = 500, .block_tok = 16, .n_groups = 3, .groups = { window, window, full } },
+		{ .blocks = 400, .block_tok = 16, .n_groups = 2, .groups = { mamba, full } },
+		{ .blocks = 400, .block_tok = 16, .n_groups = 3, .groups = { mamba, window, full }, .retain_tok = 64 },
+		{ .blocks = 500, .block_tok = 16, .n_groups = 2, .groups = { window, full }, .retain_tok = SIM_RETAIN_ALL },
+	};
+	for (size_t c = 0; c < ARRAY_LEN(caches); c++)
+		for (uint64_t seed = 1; seed <= 3; seed++)
+			random_load(&caches[c], seed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +349,7 @@ int main(void)
 		cmocka_unit_test(a_clear_leads_the_next_steps_batch),
 		cmocka_unit_test(same_seed_same_history),
 		cmocka_unit_test(prefill_rate_is_the_tables),
+		cmocka_unit_test(events_say_exactly_what_is_held),
 		cmocka_unit_test(mamba_chunks_end_where_a_state_is_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
