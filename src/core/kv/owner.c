@@ -49,8 +49,8 @@ void kv_owners_resize(struct kv_owners *o, uint64_t capacity_blocks)
 	uint32_t n = MIN_BUCKETS;
 	while (n < want)
 		n *= 2;
-	if (n == o->n_buckets)
-		return;
+	if (n <= o->n_buckets && n > o->n_buckets / 4)
+		return;                /* shrinks late, so that a rank that comes and goes does not move the table each time */
 	struct kv_owners to = { must_calloc((size_t)n * WAYS, sizeof(*to.v)), n, 0 };
 	for (size_t i = 0; i < (size_t)o->n_buckets * WAYS; i++)
 		if (o->v[i].gen)
