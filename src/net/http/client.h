@@ -1,6 +1,6 @@
 /* http/client.h: our upstream HTTP/1.1 client: keep-alive pool per address, one call at a time per socket.
  *
- * Reuse: only sockets idle < idle_max_us (1.5 s: vLLM's server closes at 5 s) and readable-clean; a reused socket that
+ * Reuse: only sockets idle < idle_max_us (1.5 s: vLLM's server closes at 5 s) with nothing to read (asked after 1 ms); a reused socket that
  * fails within retry_window_us (50 ms) of the write with no response byte is retried once on a fresh one, inside here
  * (on_retry tells). Nothing else is retried here. Pool is LIFO.
  * Life: http_call_start -> (on_connected) -> (on_sent) -> on_head -> on_body* -> on_end | on_fail at any time, exactly once.

@@ -169,7 +169,7 @@ static void on_lookup(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
 
 static void lookup(struct name *n)
 {
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
 	n->running = true;
 	n->req.data = n;
 	if (uv_getaddrinfo(&n->loop->uv, &n->req, on_lookup, n->host, NULL, &hints) != 0) {

@@ -251,7 +251,9 @@ static void test_closed_idle_socket_is_noticed_before_use(void **state)
 {
 	struct kit_answer a = { 0 };
 	(void)state;
-	close(warm_socket());             /* no turn of the loop between the close and the next call */
+	int fd = warm_socket();
+	usleep(3000);
+	close(fd);                        /* no turn of the loop between the close and the next call */
 	kit_get(pool, addr, "/", &a);
 	close(serve(-1, OK5));
 	want(&a, ERR_OK, 200, "hello");
