@@ -49,12 +49,15 @@ static void hand_drained(void *arg);
 static void open_letter(void *arg)
 {
 	struct letter *m = arg;
-	if (m->view)
-		gate_set_view(m->hand->gate, m->view);
-	if (m->conf)
-		gate_set_opts(m->hand->gate, &m->conf->opts.gate);
-	if (m->drain_us >= 0)
-		gate_drain(m->hand->gate, m->drain_us, hand_drained, m->hand);
+	struct gate *g = m->hand->gate;      /* NULL: it came after the hand's end */
+	if (m->view && g)
+		gate_set_view(g, m->view);
+	else
+		feed_view_unref(m->view);
+	if (m->conf && g)
+		gate_set_opts(g, &m->conf->opts.gate);
+	if (m->drain_us >= 0 && g)
+		gate_drain(g, m->drain_us, hand_drained, m->hand);
 	conf_unref(m->conf);
 	free(m);
 }
@@ -169,6 +172,7 @@ static void hand_free(struct hand *h)
 		io_thread_join(h->thread);
 	}
 	gate_free(h->gate);
+	h->gate = NULL;
 	gate_link_free(h->link);
 	if (h->loop == h->server->loop)
 		return;

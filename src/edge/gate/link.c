@@ -30,7 +30,8 @@ struct gate_link {
 	struct io_loop *hand;               /* NULL: direct */
 	pthread_mutex_t lock;               /* both queues and both flags */
 	struct list to_brain, to_hand;
-	bool brain_woken, hand_woken;
+	bool brain_woken, hand_woken, closed;
+	unsigned wakes;                     /* posted and not run: a freed link stays until they came */
 };
 
 struct gate_link *gate_link_direct(struct brain *b, struct io_loop *l)
@@ -63,23 +64,39 @@ static void burn(struct list *q)
 		letter_free(container_of(it, struct letter, node));
 }
 
+static void destroy(struct gate_link *k)
+{
+	pthread_mutex_destroy(&k->lock);
+	free(k);
+}
+
 void gate_link_free(struct gate_link *k)
 {
 	if (!k)
 		return;
-	if (k->hand) {
-		burn(&k->to_brain);
-		burn(&k->to_hand);
-		pthread_mutex_destroy(&k->lock);
+	if (!k->hand) {
+		free(k);
+		return;
 	}
-	free(k);
+	pthread_mutex_lock(&k->lock);
+	burn(&k->to_brain);
+	burn(&k->to_hand);
+	list_init(&k->to_brain);
+	list_init(&k->to_hand);
+	k->closed = true;
+	bool last = !k->wakes;
+	pthread_mutex_unlock(&k->lock);
+	if (last)
+		destroy(k);
 }
 
-static void take_all(struct gate_link *k, struct list *from, bool *woken, struct list *ret)
+/* What gathered, and the wake that brought us here is used up. false: the link is closed, perhaps gone. */
+static bool take_all(struct gate_link *k, struct list *from, bool *woken, struct list *ret)
 {
 	list_init(ret);
 	pthread_mutex_lock(&k->lock);
 	*woken = false;
+	bool closed = k->closed, last = --k->wakes == 0;
 	if (!list_empty(from)) {
 		*ret = *from;
 		ret->next->prev = ret;
@@ -87,6 +104,9 @@ static void take_all(struct gate_link *k, struct list *from, bool *woken, struct
 		list_init(from);
 	}
 	pthread_mutex_unlock(&k->lock);
+	if (closed && last)
+		destroy(k);
+	return !closed;
 }
 
 static bool post(struct gate_link *k, struct list *to, bool *woken, struct letter *m)
@@ -95,6 +115,7 @@ static bool post(struct gate_link *k, struct list *to, bool *woken, struct lette
 	list_add_tail(to, &m->node);
 	bool wake = !*woken;
 	*woken = true;
+	k->wakes += wake;
 	pthread_mutex_unlock(&k->lock);
 	return wake;
 }
@@ -103,7 +124,8 @@ static void on_hand(void *arg)
 {
 	struct gate_link *k = arg;
 	struct list mine;
-	take_all(k, &k->to_hand, &k->hand_woken, &mine);
+	if (!take_all(k, &k->to_hand, &k->hand_woken, &mine))
+		return;
 	LIST_FOR_SAFE(&mine, it) {
 		struct letter *m = container_of(it, struct letter, node);
 		m->done(m->arg, m->e, m->e == ERR_OK ? &m->plan : NULL);
@@ -115,8 +137,9 @@ static void on_brain(void *arg)
 {
 	struct gate_link *k = arg;
 	struct list mine;
+	if (!take_all(k, &k->to_brain, &k->brain_woken, &mine))
+		return;
 	struct mono now = io_now(k->loop);
-	take_all(k, &k->to_brain, &k->brain_woken, &mine);
 	LIST_FOR_SAFE(&mine, it) {
 		struct letter *m = container_of(it, struct letter, node);
 		if (m->word == WORD_TELL) {

@@ -13,6 +13,7 @@
 struct gate_link;
 typedef void gate_plan_fn(void *arg, enum err e, const struct brain_plan *plan);
 
+/* Free a mailbox link when both loops stand still: letters under way are dropped; wakes that were posted may still come. */
 struct gate_link *gate_link_direct(struct brain *b, struct io_loop *l);
 struct gate_link *gate_link_mailbox(struct brain *b, struct io_loop *brain_loop, struct io_loop *hand_loop);
 void gate_link_free(struct gate_link *k);
