@@ -116,16 +116,8 @@ static void idle_set(struct io_loop *l, bool on)
 		must(uv_idle_stop(&l->idle) == 0);
 }
 
-/* The last thing before the loop waits: the turn ends here. */
-static void on_prepare(uv_prepare_t *h)
+static void turn_end(struct io_turn *t)
 {
-	struct io_loop *l = h->data;
-	struct io_turn *t = l->turn;
-	if (!list_empty(&l->soon)) {
-		io_loop_enter(l);
-		io_loop_run_soon(l);
-	}
-	idle_set(l, !list_empty(&l->soon));
 	if (!t->open)
 		return;
 	uint64_t busy = (uint64_t)(io_clock_read().us - t->start.us);
@@ -134,6 +126,18 @@ static void on_prepare(uv_prepare_t *h)
 	t->stall.busy_us += busy;
 	t->stall.over_1ms += busy > 1000;
 	t->stall.worst_us = MAX(t->stall.worst_us, busy);
+}
+
+/* The last thing before the loop waits. */
+static void on_prepare(uv_prepare_t *h)
+{
+	struct io_loop *l = h->data;
+	if (!list_empty(&l->soon)) {
+		io_loop_enter(l);
+		io_loop_run_soon(l);
+	}
+	idle_set(l, !list_empty(&l->soon));
+	turn_end(l->turn);
 }
 
 struct io_stall io_loop_stall(struct io_loop *l)
@@ -274,6 +278,7 @@ void io_loop_run(struct io_loop *l)
 	while (!l->stop)
 		uv_run(&l->uv, UV_RUN_DEFAULT);
 	l->stop = false;
+	turn_end(l->turn);                  /* what comes between two runs has its own time */
 	uv_unref((uv_handle_t *)&l->wake);
 }
 

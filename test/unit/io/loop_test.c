@@ -286,6 +286,17 @@ static void test_stall_probe_sees_a_long_turn(void **state)
 	io_timer_free(t);
 }
 
+static void test_now_moves_between_runs(void **state)
+{
+	(void)state;
+	kit_run_us(1000);
+	struct mono a = io_now(kit_loop);
+	assert_int_equal(io_now(kit_loop).us, a.us);    /* read once a turn */
+	kit_run_us(1000);
+	usleep(2000);
+	assert_true(mono_diff_us(io_now(kit_loop), a) >= 3000);
+}
+
 static void test_random_is_not_constant(void **state)
 {
 	uint64_t a = 0, b = 0;
@@ -311,6 +322,7 @@ int main(void)
 		TEST(test_work),
 		TEST(test_signals),
 		TEST(test_stall_probe_sees_a_long_turn),
+		TEST(test_now_moves_between_runs),
 		TEST(test_random_is_not_constant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
