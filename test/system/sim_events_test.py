@@ -63,6 +63,14 @@ def test_replay_repeats_what_was_live(start):
         assert ev.replay(99) == [[b"", b"", b"\xff" * 8, b""]]
 
 
+def test_replay_keeps_so_many_batches(start):
+    fleet = Fleet(start, args=["--replay-steps", 3])
+    with Events(fleet) as ev:
+        for i in range(5):
+            fleet.chat(words(40, i))
+        assert [int.from_bytes(f[2], "big") for f in ev.replay(0)[:-1]] == [2, 3, 4]
+
+
 def test_evictions_come_one_hash_an_event_before_the_store(start):
     fleet = Fleet(start, args=["--blocks", 31])
     with Events(fleet) as ev:

@@ -283,7 +283,7 @@ def main():
     try:
         worker.start()
         sim_process, sim = start_sim("tiny")
-        fleet.wait_for("vLLM", worker.ready, 400)
+        fleet.wait_for("vLLM", worker.ready, 900)
         real, report = Side("real", worker.port, worker.events, worker.replay), Report()
         time.sleep(1)
         same_calls(real, sim, report, "tiny")

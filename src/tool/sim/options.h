@@ -13,7 +13,7 @@ struct sim_options {
 	const char *model;
 	const struct sim_profile *profile;
 	uint32_t block_tok, blocks, max_model_tok, budget_tok, max_seqs; /* 0: the profile's */
-	uint32_t ranks;
+	uint32_t ranks, replay_steps;
 	bool array_events, wide_hashes, no_events, old_replay;
 	const char *topic;
 	double time_scale, jitter, idle_s;

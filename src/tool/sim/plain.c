@@ -153,8 +153,8 @@ static enum err put_sources(struct sim_exch *x)
 		TRY(buf_printf(&x->out,
 			"%s\"%u\":{\"enable_kv_cache_events\":true,\"publisher\":\"zmq\",\"endpoint\":\"tcp://"
 			"*:%u\",\"replay_endpoint\":\"tcp://*:%u\","
-			"\"buffer_steps\":10000,\"hwm\":100000,\"max_queue_size\":100000,\"topic\":",
-			r ? "," : "", r, o->events_port + nth, o->replay_port + nth));
+			"\"buffer_steps\":%u,\"hwm\":100000,\"max_queue_size\":100000,\"topic\":",
+			r ? "," : "", r, o->events_port + nth, o->replay_port + nth, o->replay_steps));
 		TRY(json_quote(&x->out, str_of(o->topic)));
 		TRY(buf_add(&x->out, STR("}")));
 	}

@@ -111,7 +111,7 @@ static enum err open_pub(struct sim_rank *r)
 	struct io_zpub_opts z = { .pub_endpoint = events,
 		.replay_endpoint = replay,
 		.topic = o->topic,
-		.buffer_steps = 10000,
+		.buffer_steps = o->replay_steps,
 		.replay_has_topic = !o->old_replay };
 	TRY(io_zpub_open(r->w->fleet->hub, &z, &r->pub));
 	io_zpub_mute_replay(r->pub, r->w->standing.mute_replay);
