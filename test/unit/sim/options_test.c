@@ -17,8 +17,12 @@ static bool parse(struct sim_options *o, const char *line)
 	char *argv[64] = { name };
 	int argc = 1;
 	snprintf(text, sizeof(text), "%s", line);
-	for (char *s = strtok(text, " "); s; s = strtok(NULL, " "))
-		argv[argc++] = s;
+	for (char *at = text; *at; argc++) {
+		argv[argc] = at;
+		at += strcspn(at, " ");
+		if (*at)
+			*at++ = 0;
+	}
 	return sim_options_parse(argc, argv, o, why);
 }
 
