@@ -560,8 +560,12 @@ static void test_early_answer_stops_the_upload(void **state)
 	send_text(fd, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n");
 	kit_until_n(&a.heads, 1);
 	free(big);                           /* after on_head the memory is the owner's again */
-	char *got = kit_raw_read(fd, NULL);  /* makes room in the socket: nothing more may come from freed memory */
-	free(got);
+	for (int i = 0; i < 100; i++) {      /* makes room in the socket: nothing more may come from freed memory */
+		static char sink[1 << 20];
+		while (recv(fd, sink, sizeof(sink), 0) > 0)
+			;
+		kit_run_us(500);
+	}
 	send_text(fd, "no");
 	want(&a, ERR_OK, 413, "no");
 	assert_int_equal(a.sent, 0);
