@@ -147,9 +147,20 @@ static bool read_any(struct msgpack_cur *c, struct msgpack_val *v)
 	return set_count(c, v, b >= 0x90 ? MSGPACK_ARRAY : MSGPACK_MAP, b & 0x0f);
 }
 
+/* Small numbers and short strings are most of what comes: they take the short way. */
 enum err msgpack_read(struct msgpack_cur *c, struct msgpack_val *ret_v)
 {
 	struct msgpack_cur at = *c;
+	if (at.p != at.end && *at.p < 0x80) {
+		*ret_v = (struct msgpack_val){ .type = MSGPACK_UINT, .u = *at.p };
+		c->p++;
+		return ERR_OK;
+	}
+	if (at.p != at.end && (*at.p & 0xe0) == 0xa0 && msgpack_left(&at) > (*at.p & 0x1fu)) {
+		*ret_v = (struct msgpack_val){ .type = MSGPACK_STR, .s = { (const char *)at.p + 1, *at.p & 0x1f } };
+		c->p += 1 + (*at.p & 0x1f);
+		return ERR_OK;
+	}
 	struct msgpack_val v = { 0 };
 	if (!read_any(&at, &v))
 		return ERR_SYNTAX;

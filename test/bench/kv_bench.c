@@ -210,6 +210,36 @@ static void chill(uint64_t *trash, size_t n)
 		sum += trash[i]++;
 }
 
+/* What the machine itself takes to load as many lines, spread over as much memory, with nothing to do on them. */
+static void bench_floor(void)
+{
+	enum { COLD = 60 };
+	size_t n = (size_t)44 << 17, n_trash = (size_t)64 << 17;
+	uint64_t *table = calloc(n, sizeof(*table)), *trash = calloc(n_trash, sizeof(*trash));
+	uint32_t *at = malloc(PROMPT_BLOCKS * sizeof(*at));
+	double warm[ROUNDS], cold[COLD];
+	struct rand r = { 3 };
+	for (size_t i = 0; i < n; i++)
+		table[i] = i;
+	for (int i = 0; i < PROMPT_BLOCKS; i++)
+		at[i] = (uint32_t)rand_below(&r, n / 8) * 8;
+	for (int round = 0; round < ROUNDS + COLD; round++) {
+		if (round >= ROUNDS)
+			chill(trash, n_trash);
+		double t = now_us();
+		for (int i = 0; i < PROMPT_BLOCKS; i++)
+			sum += table[at[i]];
+		*(round < ROUNDS ? &warm[round] : &cold[round - ROUNDS]) = now_us() - t;
+	}
+	qsort(warm, ROUNDS, sizeof(*warm), by_value);
+	qsort(cold, COLD, sizeof(*cold), by_value);
+	printf("floor: %d plain loads over 44 MB: warm p50 %.1f us p99 %.1f us, cold p50 %.1f us p99 %.1f us\n", PROMPT_BLOCKS, warm[ROUNDS / 2],
+		warm[ROUNDS * 99 / 100], cold[COLD / 2], cold[COLD - 1]);
+	free(table);
+	free(trash);
+	free(at);
+}
+
 static void bench_hits(bool full)
 {
 	enum { COLD = 60 };
@@ -244,11 +274,23 @@ static void bench_hits(bool full)
 	free(trash);
 }
 
-int main(void)
+/* kv_bench [feed|memory|hits]...: all of them by default. */
+int main(int argc, char **argv)
 {
-	bench_feed();
-	bench_memory();
-	bench_hits(false);
-	bench_hits(true);
+	bool feed = argc == 1, memory = argc == 1, hits = argc == 1;
+	for (int i = 1; i < argc; i++) {
+		feed |= strcmp(argv[i], "feed") == 0;
+		memory |= strcmp(argv[i], "memory") == 0;
+		hits |= strcmp(argv[i], "hits") == 0;
+	}
+	if (feed)
+		bench_feed();
+	if (memory)
+		bench_memory();
+	if (hits) {
+		bench_floor();
+		bench_hits(false);
+		bench_hits(true);
+	}
 	return sum == 1;
 }

@@ -5,6 +5,8 @@
  * a map has no order. */
 #include "engine/vllm.h"
 
+#include <string.h>
+
 #include "wire/msgpack.h"
 
 enum field {
@@ -176,12 +178,23 @@ static enum kv_group_kind kind_of(struct str word)
 
 static const size_t NO_TAG = SIZE_MAX;
 
+/* Lengths differ mostly, so most names cost one comparison. */
+static inline bool is(struct str a, struct str b) { return a.n == b.n && memcmp(a.p, b.p, a.n) == 0; }
+
 static size_t tag_of(struct str word)
 {
 	for (size_t i = 0; i < ARRAY_LEN(TAGS); i++)
-		if (str_eq(TAGS[i].name, word))
+		if (is(TAGS[i].name, word))
 			return i;
 	return NO_TAG;
+}
+
+static enum field field_of(struct str key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(FIELDS); i++)
+		if (is(FIELDS[i].name, key))
+			return FIELDS[i].field;
+	return F_NONE;
 }
 
 static enum err read_type(struct reading *r, struct msgpack_cur *c, size_t *ret_tag)
@@ -347,14 +360,10 @@ static enum err read_map_event(struct reading *r, struct msgpack_cur *c, uint32_
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct msgpack_val key;
-		enum field f = F_NONE;
 		TRY(msgpack_read(c, &key));
 		if (key.type != MSGPACK_STR && key.type != MSGPACK_BIN)
 			return ERR_SYNTAX;
-		for (size_t k = 0; k < ARRAY_LEN(FIELDS) && f == F_NONE; k++)
-			if (str_eq(FIELDS[k].name, key.s))
-				f = FIELDS[k].field;
-		TRY(read_field(r, c, f));
+		TRY(read_field(r, c, field_of(key.s)));
 	}
 	return finish(r);
 }
@@ -387,18 +396,19 @@ static enum err read_events(struct msgpack_cur *c, struct arena *a, struct kv_ba
 	size_t room = MIN((size_t)n, msgpack_left(c) / SHORTEST_EVENT_BYTES + 1);
 	if (room > VLLM_MAX_EVENTS)
 		return ERR_LIMIT;
-	struct kv_event *events = arena_new(a, struct kv_event, room);
+	struct kv_event *events = arena_new(a, struct kv_event, room + 1);     /* one more to read into when all are taken */
 	struct reading r = { .a = a, .b = b };
 	for (uint32_t i = 0; i < n; i++) {
 		struct msgpack_cur at = *c;
-		struct kv_event e = { 0 };
-		r = (struct reading){ .a = a, .b = b, .e = &e, .n_hashes = r.n_hashes, .n_ids = r.n_ids };
+		struct kv_event *e = &events[b->n_events];
+		r = (struct reading){ .a = a, .b = b, .e = e, .n_hashes = r.n_hashes, .n_ids = r.n_ids };
 		enum err err = read_event(&r, c);
 		if (err == ERR_LIMIT)
 			return err;
 		if (err == ERR_OK && b->n_events < room) {
-			events[b->n_events++] = e;
+			b->n_events++;
 		} else {
+			*e = (struct kv_event){ 0 };
 			*c = at;
 			TRY(msgpack_skip(c));
 			b->skipped++;

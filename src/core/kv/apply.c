@@ -12,6 +12,9 @@
 #include "base/hash.h"
 #include "kv/rank_priv.h"
 
+/* How far ahead of its turn a hash's slot is fetched. */
+enum { AHEAD = 6 };
+
 static void flush(struct kv_rank *r)
 {
 	if (r->out.n)
@@ -227,6 +230,8 @@ static void store(struct kv_rank *r, const struct kv_event *e)
 	uint64_t key = 0;
 	bool chained = lines_up(e) && !is_tail(r, e) && e->block_size % r->unit == 0 && parent_key(r, e, &key);
 	for (size_t i = 0; i < e->n_hashes; i++) {
+		if (i + AHEAD < e->n_hashes)
+			kv_table_prefetch(&r->table, e->hashes[i + AHEAD]);
 		struct kv_slot *s = kv_table_find(&r->table, e->hashes[i]);
 		uint64_t known;
 		if (s)
@@ -280,8 +285,11 @@ void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b)
 	bool two = needs_two_passes(r, b);
 	for (size_t i = 0; two && i < b->n_events; i++)
 		learn_keys(r, &b->events[i]);
-	for (size_t i = 0; i < b->n_events; i++)
+	for (size_t i = 0; i < b->n_events; i++) {
+		if (i + AHEAD < b->n_events && b->events[i + AHEAD].n_hashes)
+			kv_table_prefetch(&r->table, b->events[i + AHEAD].hashes[0]);
 		apply_event(r, &b->events[i]);
+	}
 	if (two)
 		map_done(&r->learnt);
 	flush(r);

@@ -1,7 +1,7 @@
 /* holders.c: key -> who holds it.
  *
  * Most keys have one holder, hot ones have all: up to five numbers lie in the slot itself, more get a row of bits. Shards
- * grow by a quarter at 80 %, so the table stays near 22 bytes a key and no growth takes longer than its shard. */
+ * grow by an eighth at 80 %, so the table stays near 21 bytes a key and no growth takes longer than its shard. */
 #include "kv/index_priv.h"
 
 #include <string.h>
@@ -203,7 +203,7 @@ bool kv_holders_add(struct kv_holders *h, uint64_t key, uint32_t who)
 	struct kv_shard *s = &h->shards[key >> 54];
 	bool added;
 	if ((uint64_t)(s->n + 1) * 5 > (uint64_t)cap_of(s) * 4)
-		resize(h, s, s->lines + s->lines / 4 + MIN_LINES);
+		resize(h, s, s->lines + s->lines / 8 + MIN_LINES);
 	struct kv_entry *e = seek(s, key);
 	bool fresh = e->value == 0;
 	e->value = value_add(h, e->value, who, &added);

@@ -1,11 +1,8 @@
 /* table.c: engine hash -> slot. 20 bytes a slot and up to 85 % full: this is most of what a block costs the feed. */
 #include "kv/rank_priv.h"
 
-#include <string.h>
-
-#include "base/hash.h"
-
-static uint32_t home(const struct kv_table *t, uint64_t hash) { return (uint32_t)(((hash_mix(hash) >> 32) * t->cap) >> 32); }
+/* Engine hashes are digests: one multiplication spreads what few bits a stranger may have left equal. */
+static uint32_t home(const struct kv_table *t, uint64_t hash) { return (uint32_t)(((hash * 0x9e3779b97f4a7c15u >> 32) * t->cap) >> 32); }
 
 static uint32_t after(const struct kv_table *t, uint32_t i) { return i + 1 == t->cap ? 0 : i + 1; }
 
@@ -28,6 +25,12 @@ struct kv_slot *kv_table_find(const struct kv_table *t, uint64_t hash)
 	return NULL;
 }
 
+void kv_table_prefetch(const struct kv_table *t, uint64_t hash)
+{
+	if (t->cap)
+		__builtin_prefetch(&t->slots[home(t, hash)]);
+}
+
 static struct kv_slot *free_slot(struct kv_table *t, uint64_t hash)
 {
 	uint32_t i = home(t, hash);
@@ -39,7 +42,7 @@ static struct kv_slot *free_slot(struct kv_table *t, uint64_t hash)
 static void grow(struct kv_table *t, uint32_t limit)
 {
 	struct kv_table bigger = { .n = t->n };
-	uint64_t want = (uint64_t)t->n + t->n / 2 + 32;
+	uint64_t want = (uint64_t)t->n + t->n / 8 + 32;
 	bigger.cap = room_for((uint32_t)MIN(want, (uint64_t)MAX(limit, t->n + 1)));
 	bigger.slots = must_calloc(bigger.cap, sizeof(*bigger.slots));
 	for (uint32_t i = 0; i < t->cap; i++)
