@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""./dev bench: what the gateway itself costs, as ratios in one run.
+
+Micro benches first (index, decision, HTTP, tokenizer: test/bench/*), then whole processes: an instant simulated worker asked
+directly and through the gateway, in turns; the gateway on one core, everything else on the other. CPU per request is read
+from /proc and is the steadier figure: wall times on a shared machine are noise with a trend.
+"""
+import argparse
+import csv
+import glob
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BIN = os.environ.get("KVASIR_BIN_DIR", os.path.join(ROOT, "out"))
+TICK = os.sysconf("SC_CLK_TCK")
+rows = []
+
+
+def row(section, name, value, unit, bar=""):
+    rows.append((section, name, value, unit, bar))
+    print(f"   {name:62s} {value:>12} {unit:12s} {('bar ' + bar) if bar else ''}", flush=True)
+
+
+def free_ports(n):
+    for base in range(21000, 60000, n + 3):
+        held = []
+        try:
+            for i in range(n):
+                s = socket.socket()
+                s.bind(("127.0.0.1", base + i))
+                held.append(s)
+            return base
+        except OSError:
+            continue
+        finally:
+            for s in held:
+                s.close()
+    raise SystemExit("no free ports")
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=3) as r:
+        return r.read().decode()
+
+
+class Fleet:
+    """an instant worker and a gateway, each pinned; stopped by pid"""
+
+    def __init__(self, tokens, cores, sim_args=("--profile", "instant"), workers=1):
+        self.base = free_ports(3 * workers + 2)
+        self.logs = tempfile.mkdtemp(prefix="kvasir-bench-")
+        self.direct = f"http://127.0.0.1:{self.base}"
+        data, admin = self.base + 3 * workers, self.base + 3 * workers + 1
+        self.via, self.admin = f"http://127.0.0.1:{data}", f"http://127.0.0.1:{admin}"
+        self.sim = self.run(cores[1], "kvasir-sim", "--workers", str(workers), "--port", str(self.base), "--model", "m", *sim_args)
+        urls = [a for i in range(workers) for a in ("--worker", f"http://127.0.0.1:{self.base + i}")]
+        time.sleep(0.5)
+        self.gate = self.run(cores[0], "kvasir", "serve", "--listen", f"127.0.0.1:{data}", "--admin", f"127.0.0.1:{admin}", "--access-log", "false",
+                             "--log-level", "warn", "--tokens", tokens, *urls)
+        end = time.time() + 20
+        while time.time() < end:
+            try:
+                w = json.loads(get(self.admin + "/api/v1/workers"))["workers"]
+                if all(x["state"] == "healthy" and x["models"] for x in w):
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise SystemExit(f"the gateway did not come up; logs in {self.logs}")
+
+    def run(self, core, name, *args):
+        log = open(os.path.join(self.logs, name + ".log"), "ab")
+        return subprocess.Popen(["taskset", "-c", str(core), os.path.join(BIN, name), *args], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def stop(self):
+        for p in (self.gate, self.sim):
+            p.send_signal(signal.SIGTERM)
+        for p in (self.gate, self.sim):
+            try:
+                p.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+
+
+def cpu_s(pid):
+    f = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(f[11]) + int(f[12])) / TICK
+
+
+def rss_kib(pid):
+    return next(int(l.split()[1]) for l in open(f"/proc/{pid}/status") if l.startswith("VmRSS"))
+
+
+def load(core, target, *args):
+    out = tempfile.mkdtemp(prefix="kvasir-load-")
+    subprocess.run(["taskset", "-c", str(core), os.path.join(BIN, "kvasir-bench"), "run", "--target", target, "--model", "m", "--quiet", "--out", out, *args],
+                   check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    s = json.load(open(out + "/summary.json"))
+    lat = sorted(float(r["e2e_s"]) for r in csv.DictReader(open(out + "/requests.csv")))
+    s["lat"] = lat
+    return s
+
+
+def q(x, p):
+    return x[min(len(x) - 1, int(p * len(x)))]
+
+
+ONE_KB = ["--workload", "no-sharing", "--question-tok", "180", "--output-tok", "1", "--no-stream"]
+
+
+def micro(_):
+    for path in sorted(glob.glob(os.path.join(BIN, "*_bench"))):
+        print(f"== {os.path.basename(path)}", flush=True)
+        r = subprocess.run([path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, stdin=subprocess.DEVNULL)
+        print("   " + r.stdout.strip().replace("\n", "\n   "), flush=True)
+        rows.extend((os.path.basename(path), line, "", "", "") for line in r.stdout.strip().splitlines())
+
+
+def overhead(a):
+    for tokens, what in (("none", "no token ids"), ("worker", "token ids, cached")):
+        print(f"== added latency, 1 KB request, instant worker, one connection, {what}", flush=True)
+        f = Fleet(tokens, a.cores)
+        try:
+            args = ONE_KB + ["--concurrency", "1", "--duration", str(a.seconds)]
+            if tokens == "worker":      # the same prompts again and again: their ids are cached after the first round
+                args = ["--workload", "hot", "--groups", "1", "--prefix-tok", "170", "--question-tok", "1", "--output-tok", "1", "--no-stream",
+                        "--concurrency", "1", "--duration", str(a.seconds)]
+            load(a.cores[1], f.via, *args)
+            pairs = [(load(a.cores[1], f.direct, *args)["lat"], load(a.cores[1], f.via, *args)["lat"]) for _ in range(a.rounds)]
+            for p, bar in ((0.5, "<= 60"), (0.99, "<= 250")):
+                d, v = [statistics.median(q(x[i], p) for x in pairs) * 1e6 for i in (0, 1)]
+                row("overhead", f"{what}: p{p * 100:g} direct / through", f"{d:.0f} / {v:.0f}", "us")
+                row("overhead", f"{what}: p{p * 100:g} added", f"{v - d:.0f}", "us", bar)
+            before, n0 = cpu_s(f.gate.pid), time.time()
+            s = load(a.cores[1], f.via, *ONE_KB, "--concurrency", "64", "--duration", str(a.seconds * 2))
+            used = cpu_s(f.gate.pid) - before
+            row("overhead", f"{what}: 64 connections, answered", f"{s['achieved_rps']:.0f}", "req/s")
+            row("overhead", f"{what}: gateway CPU per request", f"{used / max(s['ok'], 1) * 1e6:.1f}", "us")
+            row("overhead", f"{what}: requests a second per core (1 / CPU per request)", f"{s['ok'] / used:.0f}", "req/s", ">= 20000")
+            if s["errors"]:
+                row("overhead", f"{what}: errors", f"{s['errors']:.0f}", "")
+        finally:
+            f.stop()
+
+
+def at_rate(a):
+    print("== open loop at 5,000 req/s, 1 KB, no token ids", flush=True)
+    f = Fleet("none", a.cores)
+    try:
+        args = ONE_KB + ["--rate", "5000", "--duration", str(a.seconds)]
+        load(a.cores[1], f.via, *args)
+        pairs = [(load(a.cores[1], f.direct, *args), load(a.cores[1], f.via, *args)) for _ in range(a.rounds)]
+        for p, bar in ((0.5, "<= 60"), (0.99, "<= 250")):
+            d, v = [statistics.median(q(x[i]["lat"], p) for x in pairs) * 1e6 for i in (0, 1)]
+            row("5000/s", f"p{p * 100:g} direct / through", f"{d:.0f} / {v:.0f}", "us")
+            row("5000/s", f"p{p * 100:g} added", f"{v - d:.0f}", "us", bar)
+        row("5000/s", "the bench's own send lag p99, direct / through", " / ".join(f"{statistics.median(x[i]['lag_p99_s'] for x in pairs) * 1e6:.0f}" for i in (0, 1)), "us")
+    finally:
+        f.stop()
+
+
+def streams(a):
+    print("== streams: 60 tokens each, instant worker, 64 at once", flush=True)
+    f = Fleet("none", a.cores)
+    try:
+        before = cpu_s(f.gate.pid)
+        s = load(a.cores[1], f.via, "--workload", "no-sharing", "--question-tok", "180", "--output-tok", "60", "--concurrency", "64", "--duration", str(a.seconds * 2))
+        used = cpu_s(f.gate.pid) - before
+        row("streams", "events relayed per second of gateway CPU", f"{s['ok'] * 62 / used:.0f}", "events/s", ">= 200000")
+    finally:
+        f.stop()
+
+
+def memory(a):
+    print("== memory", flush=True)
+    f = Fleet("none", a.cores, ("--profile", "llama-8b-h100"))
+    try:
+        load(a.cores[1], f.via, *ONE_KB, "--concurrency", "64", "--duration", "2")
+        n, port = 2000, int(f.via.rsplit(":", 1)[1])
+        base, held = rss_kib(f.gate.pid), []
+        for _ in range(n):
+            held.append(socket.create_connection(("127.0.0.1", port)))
+        time.sleep(1)
+        row("memory", "resident bytes per idle client connection", f"{(rss_kib(f.gate.pid) - base) * 1024 / n:.0f}", "bytes", "<= 1024")
+        for s in held:
+            s.close()
+        held, n = [], 200
+        time.sleep(1)
+        base = rss_kib(f.gate.pid)
+        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x " * 400}], "max_tokens": 2000, "stream": True}).encode()
+        for _ in range(n):
+            s = socket.create_connection(("127.0.0.1", port))
+            s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            held.append(s)
+        time.sleep(3)
+        row("memory", "resident bytes per active stream (both connections)", f"{(rss_kib(f.gate.pid) - base) * 1024 / n:.0f}", "bytes", "<= 16384")
+        for s in held:
+            s.close()
+    finally:
+        f.stop()
+
+
+SECTIONS = {"micro": micro, "overhead": overhead, "rate": at_rate, "streams": streams, "memory": memory}
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("sections", nargs="*", help="of: " + " ".join(SECTIONS) + " (default: all)")
+    ap.add_argument("--seconds", type=float, default=4, help="of each load (default 4)")
+    ap.add_argument("--rounds", type=int, default=3, help="pairs direct / through (default 3)")
+    ap.add_argument("--cores", default="0,1", help="gateway's core, the others' core (default 0,1)")
+    ap.add_argument("--csv", default=os.path.join(ROOT, "out", "bench.csv"))
+    a = ap.parse_args()
+    a.cores = [int(x) for x in a.cores.split(",")]
+    unknown = [s for s in a.sections if s not in SECTIONS]
+    if unknown:
+        ap.error(f"no section {unknown[0]}; there are {', '.join(SECTIONS)}")
+    print(f"   machine: {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start; bars are the product's", flush=True)
+    for name in a.sections or SECTIONS:
+        SECTIONS[name](a)
+    os.makedirs(os.path.dirname(a.csv), exist_ok=True)
+    with open(a.csv, "w", newline="") as f:
+        csv.writer(f).writerows([("section", "name", "value", "unit", "bar"), *rows])
+    print(f"   written to {os.path.relpath(a.csv)}; load {os.getloadavg()[0]:.1f} at the end")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
