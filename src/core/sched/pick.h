@@ -50,6 +50,7 @@ extern const struct sched_policy sched_kv, sched_least_request, sched_round_robi
 
 /* The least predicted TTFT among the candidates `ok` lets through (NULL: all); near ties (5 % + 1 ms) go to the fewest
  * contexts, then to chance. SIZE_MAX: none. */
+double sched_tie_us(double least_us);      /* up to here a predicted TTFT counts as equal to least_us */
 typedef bool (*sched_filter)(const void *arg, const struct sched_candidate *c);
 size_t sched_least_ttft(const struct sched_ask *a, const struct sched_candidate *c, size_t n, sched_filter ok, const void *arg);
 /* The choice, then the next best by predicted TTFT, each of another worker; returns how many (<= max). */

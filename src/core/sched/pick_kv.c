@@ -90,11 +90,11 @@ static size_t pick_holder(const struct sched_ask *a, const struct sched_candidat
 	return a->max_hit_tok ? sched_least_ttft(a, c, n, holds, &h) : SIZE_MAX;
 }
 
-/* What S may cost beyond the least: what its overlap saves, twice, but never 18 s. An owner whose cache has forgotten the
- * prefix saves nothing now; the prefix will be computed somewhere, so it counts as if it were held. */
-static double gate_us(const struct sched_candidate *c, double held_tok)
+/* What S may cost beyond the least: twice what its overlap saves, but never 18 s. An owner whose cache has forgotten the
+ * prefix saves nothing, so it is kept only while it costs no more (at its true overlap; measured better than crediting it). */
+static double gate_us(const struct sched_candidate *c)
 {
-	double saved = GATE_SAVED * sched_prefill_us(c->profile, 0, held_tok) * sched_slow(c->worker) / c->weight;
+	double saved = GATE_SAVED * sched_prefill_us(c->profile, 0, c->hit_tok) * sched_slow(c->worker) / c->weight;
 	return MIN(saved, GATE_MAX_US);
 }
 
@@ -108,15 +108,13 @@ static size_t pick(struct sched_ask *a, struct sched_candidate *c, size_t n, con
 	a->max_hit_tok = largest_hit(a, c, n);
 	const char *word = "sticky";
 	size_t best = pick_holder(a, c, n);
-	double held_tok = best == SIZE_MAX ? 0 : c[best].hit_tok;
 	if (best == SIZE_MAX) {
 		word = "owner";
 		best = pick_owner(a, c, n);
-		held_tok = HIT_SHARE * a->max_hit_tok;
 	}
 	if (best == SIZE_MAX)
 		return least;
-	if (c[best].ttft_us - c[least].ttft_us <= gate_us(&c[best], held_tok)) {
+	if (c[best].ttft_us - sched_tie_us(c[least].ttft_us) <= gate_us(&c[best])) {
 		*ret_reason = word;
 		return best;
 	}
