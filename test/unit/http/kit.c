@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -116,13 +117,20 @@ struct http_call *kit_get(struct http_pool *p, struct io_addr to, const char *ta
 	return a->call = http_call_start(p, &o, &kit_call_ops, a);
 }
 
+static int no_delay(int fd)
+{
+	int on = 1;
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), 0);
+	return fd;
+}
+
 int kit_raw_connect(struct io_addr to)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)(void *)to.raw, to.len), 0);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return fd;
+	return no_delay(fd);
 }
 
 void kit_raw_send(int fd, const char *p, size_t n)
@@ -191,7 +199,7 @@ int kit_raw_accept(int fd)
 	for (int i = 0; i < 4000; i++) {
 		int c = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (c >= 0)
-			return c;
+			return no_delay(c);
 		kit_run_us(500);
 	}
 	fail_msg("nobody connected");
