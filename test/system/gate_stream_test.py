@@ -57,11 +57,12 @@ def test_usage_is_not_asked_when_switched_off(start, up):
     assert up.calls[0].body == json.dumps(STREAM).encode()
 
 
-def test_usage_each_is_left_alone(gw, up):
-    """continuous_usage_stats without include_usage means nothing to the worker; adding the latter would put usage on every chunk"""
+def test_usage_each_stays_off(gw, up):
+    """continuous_usage_stats without include_usage means nothing to the worker; asking for the latter must not switch it on"""
     body = {**STREAM, "stream_options": {"continuous_usage_stats": True}}
-    gw.chat(body)
-    assert up.calls[0].json == body
+    r = gw.chat(body)
+    assert up.calls[0].json["stream_options"] == {"include_usage": True, "continuous_usage_stats": False}
+    assert r.content == ("".join(DELTAS) + DONE).encode()
 
 
 @pytest.mark.parametrize("options", ['"stream_options":{},', '"stream_options":null,', '"stream_options":{"include_usage":false},', ""])

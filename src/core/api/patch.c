@@ -53,6 +53,40 @@ bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str 
 	return api_patch_add(p, body, e) == ERR_OK;
 }
 
+/* Every value of kv_cache_report_mode in the object at `at`. False: there is none, or it may hide (a key with escapes, more
+ * members than are looked at, more values than can be replaced): the last one counts, so none may be missed. */
+static bool replace_mode(struct api_patch *p, struct str body, struct json_span at)
+{
+	struct json_member in[64];
+	struct str object = json_span_str(body, at);
+	size_t n = json_scan_members(object, in, ARRAY_LEN(in)), found = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i == ARRAY_LEN(in) || str_find(json_span_str(object, in[i].key), STR("\\")) != SIZE_MAX)
+			return false;
+		if (!str_eq(json_span_str(object, in[i].key), STR("\"kv_cache_report_mode\"")))
+			continue;
+		struct api_edit e = { .off = at.off + in[i].val.off, .cut = in[i].val.n, .put = STR("\"incremental\"") };
+		if (api_patch_add(p, body, e) != ERR_OK)
+			return false;
+		found++;
+	}
+	return found > 0;
+}
+
+enum err api_patch_report(struct api_patch *p, const struct api_facts *f, struct str body, struct api_fault *ret_fault)
+{
+	struct json_member top[128];
+	size_t n = f->report_full ? MIN(json_scan_members(body, top, ARRAY_LEN(top)), ARRAY_LEN(top)) : 0;
+	bool done = !f->report_full;
+	for (size_t i = 0; i < n && !done; i++)
+		if (str_eq(json_span_str(body, top[i].key), STR("\"vllm_xargs\"")))
+			done = replace_mode(p, body, top[i].val);
+	if (done)
+		return ERR_OK;
+	*ret_fault = (struct api_fault){ "kv_cache_report_mode must be written once and without escapes", "vllm_xargs" };
+	return ERR_BAD_REQUEST;
+}
+
 size_t api_patch_pieces(const struct api_patch *p, struct str body, struct str pieces[API_PATCH_PIECES], size_t *ret_bytes)
 {
 	size_t n = 0, at = 0, bytes = 0;

@@ -23,6 +23,10 @@ must_use enum err api_patch_add(struct api_patch *p, struct str body, struct api
 /* Adds or replaces so that stream_options.include_usage is true; false: nothing to do (no stream, asked already, or not
  * possible: stream_options of a wrong type, which the worker will refuse itself). */
 bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str body);
+/* vllm_xargs.kv_cache_report_mode "full" becomes "incremental": such a request makes a worker announce blocks again that it
+ * holds already, an event that looks like a second copy and is none, after which no index can count (the shared facts,
+ * vllm-observed I.4). BAD_REQUEST: the member is there but hidden behind escapes or too many others. */
+must_use enum err api_patch_report(struct api_patch *p, const struct api_facts *f, struct str body, struct api_fault *ret_fault);
 /* Non-empty pieces that, joined, are the patched body. Returns how many; *ret_bytes (may be NULL): their sum. */
 size_t api_patch_pieces(const struct api_patch *p, struct str body, struct str pieces[API_PATCH_PIECES], size_t *ret_bytes);
 

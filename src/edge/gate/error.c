@@ -36,7 +36,7 @@ static void reply_error(struct gate_req *r, const struct api_error *e)
 	struct buf *b = &r->gate->scratch;
 	int status = api_error_status(e);
 	buf_clear(b);
-	bool fits = api_error_put(b, r->path ? r->path->dialect : API_OPENAI, e) == ERR_OK;
+	bool fits = api_error_put(b, r->path ? r->path->dialect : API_DEFAULT, e) == ERR_OK;
 	if (e->why == ERR_DRAINING)
 		http_reply_close(r->hr);
 	gate_reply(r, status, error_headers(r, e->why, status), fits ? buf_str(b) : STR("{}"));

@@ -1,29 +1,6 @@
 /* Stage 2: one parse of the body: what the request is, which spans of it change, whether it must go to one worker. */
 #include "gate/gate_priv.h"
 
-/* `kv_cache_report_mode: full` makes a worker announce blocks again that it holds already: an event that looks like a
- * second copy and is none, after which no index can count (facts: vllm-observed I.4). The value is replaced on the way,
- * wherever it stands in vllm_xargs; nothing else of the request changes. */
-static enum err patch_report(struct gate_req *r, struct str body)
-{
-	struct json_member top[JSON_MAX_MEMBERS > 64 ? 64 : JSON_MAX_MEMBERS], in[16];
-	size_t n = MIN(json_scan_members(body, top, ARRAY_LEN(top)), ARRAY_LEN(top)), found = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!str_eq(json_span_str(body, top[i].key), STR("\"vllm_xargs\"")))
-			continue;
-		struct str args = json_span_str(body, top[i].val);
-		size_t m = MIN(json_scan_members(args, in, ARRAY_LEN(in)), ARRAY_LEN(in));
-		for (size_t j = 0; j < m; j++) {
-			if (!str_eq(json_span_str(args, in[j].key), STR("\"kv_cache_report_mode\"")))
-				continue;
-			TRY(api_patch_add(&r->patch, body, (struct api_edit){ .off = top[i].val.off + in[j].val.off, .cut = in[j].val.n,
-				.put = STR("\"incremental\"") }));
-			found++;
-		}
-	}
-	return found ? ERR_OK : ERR_BAD_REQUEST;     /* written with escapes, or behind too many others */
-}
-
 static bool pin(struct gate_req *r, struct str response_id)
 {
 	uint64_t url_hash;
@@ -66,12 +43,9 @@ static enum err read_body(struct gate_req *r, struct api_fault *fault)
 		TRY(api_facts_read(r->path, body, (size_t)r->gate->opts.max_body_bytes, &r->arena, &r->facts, fault));
 	if (r->path->body == API_BODY_FORM)
 		r->facts.model = api_form_model(http_find(r->hr->headers, STR("content-type")), body);
-	if (r->facts.report_full && patch_report(r, body) != ERR_OK) {
-		*fault = (struct api_fault){ "vllm_xargs.kv_cache_report_mode must be written plainly", "vllm_xargs" };
-		return ERR_BAD_REQUEST;
-	}
-	if (r->gate->opts.ask_usage && r->path->dialect == API_OPENAI && r->facts.form != API_PROMPT_NONE)
-		r->usage_added = !r->facts.usage_each && api_patch_usage(&r->patch, &r->facts, body);
+	TRY(api_patch_report(&r->patch, &r->facts, body, fault));
+	if (r->gate->opts.ask_usage && r->facts.form != API_PROMPT_NONE)
+		r->usage_added = api_patch_usage(&r->patch, &r->facts, body);
 	return ERR_OK;
 }
 

@@ -150,7 +150,7 @@ static const struct api_path *allowed(struct gate_req *r)
 			continue;
 		struct api_path *p = arena_new(&r->arena, struct api_path, 1);
 		struct str type = http_find(r->hr->headers, STR("content-type"));
-		*p = (struct api_path){ .method = r->hr->method, .path = one, .route = API_ROUTE_LOAD, .dialect = API_OPENAI,
+		*p = (struct api_path){ .method = r->hr->method, .path = one, .route = API_ROUTE_LOAD, .dialect = API_DEFAULT,
 			.body = str_istarts(type, STR("application/json")) ? API_BODY_JSON : API_BODY_NONE, .label = "allowed" };
 		return p;
 	}
@@ -226,7 +226,7 @@ static struct str error_body(void *arg, int status, enum err why)
 	struct api_error e = { .why = why, .status = status };
 	obs_add(g->metrics, obs_find(g->metrics, GATE_M_REFUSED, (struct str[]){ str_of(err_label(why)) }), 1);
 	buf_clear(&g->scratch);
-	return api_error_put(&g->scratch, API_OPENAI, &e) == ERR_OK ? buf_str(&g->scratch) : STR("{}");
+	return api_error_put(&g->scratch, API_DEFAULT, &e) == ERR_OK ? buf_str(&g->scratch) : STR("{}");
 }
 
 const struct http_server_ops gate_http_ops = {

@@ -101,6 +101,42 @@ static void edits_in_order(void **state)
 	buf_done(&b);
 }
 
+static enum err report(struct str body, struct buf *out)
+{
+	struct str pieces[API_PATCH_PIECES];
+	struct api_patch p = { 0 };
+	struct api_fault fault = { 0 };
+	struct api_facts f;
+	struct arena a;
+	arena_init(&a, 0);
+	const struct api_path *path = api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL);
+	assert_int_equal(api_facts_read(path, body, 1 << 20, &a, &f, &fault), ERR_OK);
+	enum err e = api_patch_report(&p, &f, body, &fault);
+	assert_int_equal(e != ERR_OK, fault.param != NULL);
+	size_t n = api_patch_pieces(&p, body, pieces, NULL);
+	buf_clear(out);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_add(out, pieces[i]), ERR_OK);
+	arena_done(&a);
+	return e;
+}
+
+/* A worker told "full" announces blocks again that it holds: the index would count copies that are none. */
+static void report_mode_full_is_replaced(void **state)
+{
+#define Q "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]"
+	struct buf b;
+	(void)state;
+	buf_init(&b, 4096);
+	assert_int_equal(report(STR("{\"vllm_xargs\": { \"a\":\"full\",\"kv_cache_report_mode\" : \"full\" }," Q "}"), &b), ERR_OK);
+	assert_true(str_eq(buf_str(&b), STR("{\"vllm_xargs\": { \"a\":\"full\",\"kv_cache_report_mode\" : \"incremental\" }," Q "}")));
+	assert_int_equal(report(STR("{\"vllm_xargs\":{\"kv_cache_report_mode\":\"incremental\"}," Q "}"), &b), ERR_OK);
+	assert_int_equal(report(STR("{\"vllm_xargs\":{\"kv_cache_report_mode\":\"a\",\"\\u006bv_cache_report_mode\":\"full\"}," Q "}"), &b), ERR_BAD_REQUEST);
+	assert_int_equal(report(STR("{\"vllm_x\\u0061rgs\":{\"kv_cache_report_mode\":\"full\"}," Q "}"), &b), ERR_BAD_REQUEST);
+	buf_done(&b);
+#undef Q
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +144,7 @@ int main(void)
 		cmocka_unit_test(usage_in_each_chunk_stays_off),
 		cmocka_unit_test(nothing_to_do),
 		cmocka_unit_test(edits_in_order),
+		cmocka_unit_test(report_mode_full_is_replaced),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
