@@ -20,11 +20,11 @@ struct hand {
 	struct io_loop *loop;
 	struct gate_link *link;
 	struct gate *gate;
-	struct io_thread *thread;     /* NULL: on the main loop */
+	struct io_thread *thread; /* NULL: on the main loop */
 };
 
 struct server {
-	struct io_loop *loop;         /* brain, hub, admin; with one hand also the data port */
+	struct io_loop *loop; /* brain, hub, admin; with one hand also the data port */
 	struct io_zhub *zhub;
 	struct conf_store *store;
 	struct feed *feed;
@@ -49,7 +49,7 @@ static void hand_drained(void *arg);
 static void open_letter(void *arg)
 {
 	struct letter *m = arg;
-	struct gate *g = m->hand->gate;      /* NULL: it came after the hand's end */
+	struct gate *g = m->hand->gate; /* NULL: it came after the hand's end */
 	if (m->view && g)
 		gate_set_view(g, m->view);
 	else
@@ -146,8 +146,13 @@ static bool admin_listen(struct server *s, const struct conf *c)
 	struct gate **gates = must_calloc(s->n_hands, sizeof(struct gate *));
 	for (size_t i = 0; i < s->n_hands; i++)
 		gates[i] = s->hands[i].gate;
-	struct ops_opts o = { .loop = s->loop, .feed = s->feed, .store = s->store, .gates = gates, .n_gates = s->n_hands,
-		.gate_loop = s->hands[0].loop, .shared = s->shared };
+	struct ops_opts o = { .loop = s->loop,
+		.feed = s->feed,
+		.store = s->store,
+		.gates = gates,
+		.n_gates = s->n_hands,
+		.gate_loop = s->hands[0].loop,
+		.shared = s->shared };
 	enum err e = ops_new(&o, &a, &s->ops);
 	free(gates);
 	if (e != ERR_OK)

@@ -46,7 +46,10 @@ static uint32_t estimate(const struct gate_req *r)
 
 static void tell_explained(struct gate_req *r)
 {
-	struct gate_explained x = { .model = r->model_name, .ids_why = r->ids_why, .plan = &r->plan, .view = r->view,
+	struct gate_explained x = { .model = r->model_name,
+		.ids_why = r->ids_why,
+		.plan = &r->plan,
+		.view = r->view,
 		.prompt_tok = r->prompt ? r->keys.n_tok : estimate(r) };
 	gate_explain_fn *fn = r->explain;
 	r->explain = NULL;
@@ -81,7 +84,7 @@ static void on_plan(void *arg, enum err e, const struct brain_plan *plan)
 		r->plan = *plan;
 		r->has_plan = true;
 	}
-	if (r->state != GATE_ASK) {          /* the client left, or the drain's limit came */
+	if (r->state != GATE_ASK) { /* the client left, or the drain's limit came */
 		gate_settle_worker(r, BRAIN_NOT_SENT, 0);
 		gate_req_maybe_free(r);
 		return;

@@ -171,7 +171,7 @@ void gate_drain_check(struct gate *g)
 static void drain_over(void *arg)
 {
 	struct gate *g = arg;
-	if (g->drain_over) {                 /* even the error events were not taken: enough */
+	if (g->drain_over) { /* even the error events were not taken: enough */
 		void (*fn)(void *arg) = g->drained;
 		g->drained = NULL;
 		if (fn)
@@ -181,7 +181,7 @@ static void drain_over(void *arg)
 	g->drain_over = true;
 	io_timer_after(g->drain_timer, GATE_FLUSH_US);
 	LIST_FOR_SAFE(&g->reqs, it)
-		gate_fail(container_of(it, struct gate_req, node), ERR_DRAINING, NULL, NULL);
+	gate_fail(container_of(it, struct gate_req, node), ERR_DRAINING, NULL, NULL);
 	gate_drain_check(g);
 }
 
@@ -214,7 +214,8 @@ void gate_free(struct gate *g)
 	gate_ids_free(g);
 	workers_free(g);
 	http_pool_free(g->pool);
-	LIST_FOR_SAFE(&g->reqs, it) {        /* dry runs, and those whose plan never came */
+	LIST_FOR_SAFE(&g->reqs, it)
+	{ /* dry runs, and those whose plan never came */
 		struct gate_req *r = container_of(it, struct gate_req, node);
 		r->asking = false;
 		r->explain = NULL;
@@ -238,10 +239,19 @@ struct gate_stats gate_stats(const struct gate *g)
 {
 	struct http_pool_stats p = http_pool_stats(g->pool);
 	struct text_cache_stats c = text_cache_stats(g->cache);
-	return (struct gate_stats){ .requests = g->n_requests, .open_requests = g->n_reqs, .open_streams = g->in_state[GATE_RELAY],
-		.open_conns = g->server ? http_server_stats(g->server).open_conns : 0, .upstream_connects = p.connects,
-		.upstream_reuses = p.reuses, .upstream_retries = p.retries, .upstream_open = p.open, .upstream_idle = p.idle,
-		.ids_hits = c.hits, .ids_joins = c.joins, .ids_calls = c.leads, .ids_bytes = c.bytes };
+	return (struct gate_stats){ .requests = g->n_requests,
+		.open_requests = g->n_reqs,
+		.open_streams = g->in_state[GATE_RELAY],
+		.open_conns = g->server ? http_server_stats(g->server).open_conns : 0,
+		.upstream_connects = p.connects,
+		.upstream_reuses = p.reuses,
+		.upstream_retries = p.retries,
+		.upstream_open = p.open,
+		.upstream_idle = p.idle,
+		.ids_hits = c.hits,
+		.ids_joins = c.joins,
+		.ids_calls = c.leads,
+		.ids_bytes = c.bytes };
 }
 
 const struct obs_set *gate_metrics(const struct gate *g) { return g->metrics; }

@@ -55,13 +55,13 @@ const struct obs_def *gate_metric_rows(size_t *ret_n);
 /* "Where would this go, and why": the same stages, nothing is sent but the question for token ids. fn runs once, on the
  * loop, perhaps inside the call. Slices and the plan are valid during fn; look the receipt up by plan->receipt. */
 struct gate_explained {
-	enum err e;                        /* not OK: the request would be refused like this */
-	const char *message, *param;       /* with e; may be NULL */
+	enum err e; /* not OK: the request would be refused like this */
+	const char *message, *param; /* with e; may be NULL */
 	struct str model;
-	uint32_t prompt_tok;               /* counted, or estimated when ids_why is set */
-	const char *ids_why;               /* NULL: token ids are known */
-	const struct brain_plan *plan;     /* NULL when e is not OK */
-	const struct feed_view *view;      /* names of the plan's workers */
+	uint32_t prompt_tok; /* counted, or estimated when ids_why is set */
+	const char *ids_why; /* NULL: token ids are known */
+	const struct brain_plan *plan; /* NULL when e is not OK */
+	const struct feed_view *view; /* names of the plan's workers */
 };
 typedef void gate_explain_fn(void *arg, const struct gate_explained *x);
 void gate_explain(struct gate *g, struct str method, struct str target, struct str body, gate_explain_fn *fn, void *arg);

@@ -27,135 +27,135 @@
 #include "wire/sse.h"
 
 enum {
-	GATE_BODY_FIRST_BYTES = 16 << 10,     /* first allocation for a body of unknown length */
-	GATE_BODY_TRUST_BYTES = 256 << 10,    /* a declared length up to this is allocated at once */
-	GATE_EVENT_MAX_BYTES = 4 << 20,       /* a longer event passes without being looked at */
+	GATE_BODY_FIRST_BYTES = 16 << 10, /* first allocation for a body of unknown length */
+	GATE_BODY_TRUST_BYTES = 256 << 10, /* a declared length up to this is allocated at once */
+	GATE_EVENT_MAX_BYTES = 4 << 20, /* a longer event passes without being looked at */
 	GATE_IDS_ANSWER_MAX_BYTES = 64 << 20,
 	GATE_IDS_MAX_TOK = 8 << 20,
-	GATE_IDS_CALL_US = 5 * 1000 * 1000,   /* a late answer still fills the cache */
-	GATE_IDS_REST_US = 1000 * 1000,       /* a worker that was late is not asked for so long while others can be */
-	GATE_IDS_TRIES = 4,                   /* and when no other can be: at most so many at once */
+	GATE_IDS_CALL_US = 5 * 1000 * 1000, /* a late answer still fills the cache */
+	GATE_IDS_REST_US = 1000 * 1000, /* a worker that was late is not asked for so long while others can be */
+	GATE_IDS_TRIES = 4, /* and when no other can be: at most so many at once */
 	GATE_IDS_MAX_CALLS = 512,
-	GATE_SWEEP_US = 100 * 1000,           /* how often silence is looked for */
-	GATE_DOWN_SILENCE_US = 1000 * 1000,   /* silent for so long, and its worker takes no connection: dead */
-	GATE_FLUSH_US = 1000 * 1000,          /* after the drain's limit, for the last error events */
+	GATE_SWEEP_US = 100 * 1000, /* how often silence is looked for */
+	GATE_DOWN_SILENCE_US = 1000 * 1000, /* silent for so long, and its worker takes no connection: dead */
+	GATE_FLUSH_US = 1000 * 1000, /* after the drain's limit, for the last error events */
 	GATE_TOKENS_PER_TELL = 32,
 	GATE_CLIENT_ID_MAX = 128,
 	GATE_SCRATCH_MAX_BYTES = 16 << 20
 };
 
-#define GATE_STATES(X)                                                    \
-	X(BODY, "body")     /* its body is arriving */                    \
-	X(IDS, "ids")       /* waits for token ids */                     \
-	X(ASK, "ask")       /* waits for a plan */                        \
-	X(SENT, "sent")     /* a worker has it, or is being connected */  \
-	X(RELAY, "relay")   /* the answer's head went to the client */    \
-	X(REPLIED, "reply") /* all of the reply is written, not flushed */ \
-	X(OVER, "over")     /* the client's side is over */
+#define GATE_STATES(X)                                                                                                                     \
+	X(BODY, "body") /* its body is arriving */                                                                                         \
+	X(IDS, "ids") /* waits for token ids */                                                                                            \
+	X(ASK, "ask") /* waits for a plan */                                                                                               \
+	X(SENT, "sent") /* a worker has it, or is being connected */                                                                       \
+	X(RELAY, "relay") /* the answer's head went to the client */                                                                       \
+	X(REPLIED, "reply") /* all of the reply is written, not flushed */                                                                 \
+	X(OVER, "over") /* the client's side is over */
 enum gate_state {
 #define X(id, word) GATE_##id,
 	GATE_STATES(X)
 #undef X
-	GATE_STATE_COUNT
+		GATE_STATE_COUNT
 };
 
 /* How a request ended, for the log and the metrics. */
-#define GATE_OUTCOMES(X)                      \
-	X(DONE, "done")                       \
-	X(OWN, "own")                         \
-	X(REFUSED, "refused")                 \
-	X(CLIENT_LEFT, "client_left")         \
-	X(WORKER_ERROR, "worker_error")       \
-	X(WORKER_DIED, "worker_died")         \
-	X(CONNECT_FAILED, "connect_failed")   \
-	X(TIMED_OUT, "timed_out")             \
+#define GATE_OUTCOMES(X)                                                                                                                   \
+	X(DONE, "done")                                                                                                                    \
+	X(OWN, "own")                                                                                                                      \
+	X(REFUSED, "refused")                                                                                                              \
+	X(CLIENT_LEFT, "client_left")                                                                                                      \
+	X(WORKER_ERROR, "worker_error")                                                                                                    \
+	X(WORKER_DIED, "worker_died")                                                                                                      \
+	X(CONNECT_FAILED, "connect_failed")                                                                                                \
+	X(TIMED_OUT, "timed_out")                                                                                                          \
 	X(DRAINED, "drained")
 enum gate_outcome {
 #define X(id, word) GATE_OUT_##id,
 	GATE_OUTCOMES(X)
 #undef X
-	GATE_OUTCOME_COUNT
+		GATE_OUTCOME_COUNT
 };
 extern const char *const gate_outcome_words[GATE_OUTCOME_COUNT];
 
 /* What a hand knows of a worker beside the view. Lives as long as it is in the view or has requests. */
 struct gate_worker {
 	brain_worker id;
-	struct str url;                     /* own copy */
-	struct list reqs;                   /* gate_req.on_worker: sent and not ended */
+	struct str url; /* own copy */
+	struct list reqs; /* gate_req.on_worker: sent and not ended */
 	struct text_offer offer;
-	uint32_t ids_open;                  /* questions for token ids under way */
+	uint32_t ids_open; /* questions for token ids under way */
 	struct mono ids_rest_until;
-	bool details_seen;                  /* it has once said cached_tokens: its null means 0 (facts: vllm-observed II.2) */
+	bool details_seen; /* it has once said cached_tokens: its null means 0 (facts: vllm-observed II.2) */
 	struct mono probed;
-	struct http_call *probe;            /* a fresh connection, to tell a dead worker from a silent one */
+	struct http_call *probe; /* a fresh connection, to tell a dead worker from a silent one */
 	struct gate *gate;
 };
 
 struct gate_req;
 /* A question for token ids: outlives the request that asked it first, so that a late answer still fills the cache. */
 struct gate_ids_call {
-	struct list node;                   /* gate.ids_calls */
+	struct list node; /* gate.ids_calls */
 	struct gate *gate;
 	struct hash128 digest;
 	enum text_form form;
 	enum text_call call;
 	brain_worker worker;
 	struct feed_view *view;
-	struct str body;                    /* the client's, copied: another way of asking may be needed */
+	struct str body; /* the client's, copied: another way of asking may be needed */
 	int64_t charged;
-	struct str authorization;           /* own copy */
+	struct str authorization; /* own copy */
 	struct mono started;
 	struct http_fetch *fetch;
-	struct gate_req *leader;            /* NULL: it has given up */
+	struct gate_req *leader; /* NULL: it has given up */
 };
 
 struct gate_req {
 	uint32_t magic;
 	enum gate_state state;
 	struct gate *gate;
-	struct list node;                   /* gate.reqs */
-	struct http_req *hr;                /* NULL: the client's side is over, or a dry run */
+	struct list node; /* gate.reqs */
+	struct http_req *hr; /* NULL: the client's side is over, or a dry run */
 	struct arena arena;
-	char id[33];                        /* ours: unique, goes upstream */
-	struct str client_id;               /* the client's, printable; empty: none */
+	char id[33]; /* ours: unique, goes upstream */
+	struct str client_id; /* the client's, printable; empty: none */
 	struct feed_view *view;
 
-	const struct api_path *path;        /* NULL: not (yet) found */
+	const struct api_path *path; /* NULL: not (yet) found */
 	struct str path_id;
 	char *body;
 	size_t body_bytes, body_cap;
-	int64_t charged;                    /* of the shared body memory */
+	int64_t charged; /* of the shared body memory */
 	uint64_t bytes_in, bytes_out;
 	struct api_facts facts;
-	struct str model_name;              /* in the arena: outlives the body */
+	struct str model_name; /* in the arena: outlives the body */
 	struct api_patch patch;
 	brain_worker pinned;
 	const struct feed_view_model *model;
 
-	struct list ids_node;               /* gate.ids_waiting, by start */
+	struct list ids_node; /* gate.ids_waiting, by start */
 	struct text_wait ids_wait;
-	struct gate_ids_call *ids_call;     /* this request leads it */
+	struct gate_ids_call *ids_call; /* this request leads it */
 	struct text_ids *ids;
-	const char *ids_why;                /* static: why there are none */
-	const struct text_prompt *prompt;   /* the one that is keyed */
+	const char *ids_why; /* static: why there are none */
+	const struct text_prompt *prompt; /* the one that is keyed */
 	struct kv_prompt keys;
 
-	bool asking, has_plan, ended;       /* ended: the ticket's END was told */
+	bool asking, has_plan, ended; /* ended: the ticket's END was told */
 	struct brain_plan plan;
 	uint32_t leg;
-	struct gate_worker *worker;         /* while on its list */
+	struct gate_worker *worker; /* while on its list */
 	struct list on_worker;
-	struct str worker_url;              /* in the arena: of the last worker tried */
+	struct str worker_url; /* in the arena: of the last worker tried */
 	struct http_call *call;
 	struct str pieces[API_PATCH_PIECES];
-	struct mono progress;               /* last sign of life of the worker's answer */
+	struct mono progress; /* last sign of life of the worker's answer */
 
-	int status;                         /* what the client was answered with; 0: nothing */
+	int status; /* what the client was answered with; 0: nothing */
 	int worker_status;
-	bool streaming;                     /* the answer is an event stream */
-	bool saw_data;                      /* with at least one data event by now */
-	bool raw;                           /* no more looking at its events */
+	bool streaming; /* the answer is an event stream */
+	bool saw_data; /* with at least one data event by now */
+	bool raw; /* no more looking at its events */
 	bool paused, usage_added, saw_done, saw_error, close_delimited, began_tokens;
 	struct sse sse;
 	struct api_whole whole;
@@ -167,30 +167,30 @@ struct gate_req {
 	bool remembered;
 
 	enum gate_outcome outcome;
-	const char *fault;                  /* error label, or "" */
+	const char *fault; /* error label, or "" */
 	struct mono t_start, t_body, t_ids, t_sent, t_head, t_first;
 
-	gate_explain_fn *explain;           /* a dry run: no client, nothing is sent */
+	gate_explain_fn *explain; /* a dry run: no client, nothing is sent */
 	void *explain_arg;
 };
 
 struct gate {
 	struct io_loop *loop;
-	struct conf_gate_opts opts;         /* allow_paths: own copy */
+	struct conf_gate_opts opts; /* allow_paths: own copy */
 	struct gate_shared *shared;
 	struct gate_link *link;
 	struct http_server *server;
 	struct http_pool *pool;
 	struct feed_view *view;
-	struct map workers;                 /* brain_worker -> struct gate_worker */
+	struct map workers; /* brain_worker -> struct gate_worker */
 	struct text_cache *cache;
 	struct list reqs, ids_waiting, ids_calls;
 	uint32_t ids_turn;
 	struct io_timer *ids_timer, *sweep_timer, *drain_timer;
-	struct buf log;                     /* access lines not yet written */
-	struct buf scratch;                 /* a small text being made; never kept over a call */
+	struct buf log; /* access lines not yet written */
+	struct buf scratch; /* a small text being made; never kept over a call */
 	struct rand ids_rand;
-	size_t high_bytes;                  /* queued for a client: then its worker is not read any more */
+	size_t high_bytes; /* queued for a client: then its worker is not read any more */
 	uint64_t n_requests, n_reqs;
 	uint32_t in_state[GATE_STATE_COUNT];
 	bool draining, freeing, drain_over;
@@ -209,9 +209,9 @@ void gate_drain_check(struct gate *g);
 /* receive.c */
 extern const struct http_server_ops gate_http_ops;
 struct gate_req *gate_req_new(struct gate *g, struct http_req *hr);
-void gate_req_maybe_free(struct gate_req *r);       /* frees it when nothing refers to it any more */
+void gate_req_maybe_free(struct gate_req *r); /* frees it when nothing refers to it any more */
 void gate_body_free(struct gate_req *r);
-bool gate_charge(struct gate *g, int64_t *charged, int64_t want);   /* brings *charged to want; false: the budget is used up */
+bool gate_charge(struct gate *g, int64_t *charged, int64_t want); /* brings *charged to want; false: the budget is used up */
 
 /* own.c: paths answered here. true: answered. */
 bool gate_own(struct gate_req *r);
@@ -219,15 +219,15 @@ bool gate_own(struct gate_req *r);
 /* the stages, in order */
 void gate_facts(struct gate_req *r);
 void gate_ids(struct gate_req *r);
-void gate_ids_leave(struct gate_req *r);            /* gives up waiting; harmless otherwise */
+void gate_ids_leave(struct gate_req *r); /* gives up waiting; harmless otherwise */
 void gate_ids_free(struct gate *g);
 void gate_ids_on_timer(void *arg);
 void gate_ask(struct gate_req *r);
-void gate_legs(struct gate_req *r);                 /* sends to leg r->leg, or the next that works */
-void gate_leg_failed(struct gate_req *r);           /* it took no connection: on to the next */
-extern const struct http_call_ops gate_call_ops;    /* stream.c */
-void gate_stream_drain(struct gate_req *r);         /* the client took what was queued */
-void gate_stream_break(struct gate_req *r, enum err why);   /* the answer ends here, whatever was sent */
+void gate_legs(struct gate_req *r); /* sends to leg r->leg, or the next that works */
+void gate_leg_failed(struct gate_req *r); /* it took no connection: on to the next */
+extern const struct http_call_ops gate_call_ops; /* stream.c */
+void gate_stream_drain(struct gate_req *r); /* the client took what was queued */
+void gate_stream_break(struct gate_req *r, enum err why); /* the answer ends here, whatever was sent */
 
 /* stall.c */
 void gate_sweep(void *arg);
@@ -238,11 +238,11 @@ void gate_reply(struct gate_req *r, int status, struct http_headers extra, struc
 
 /* error.c: refuses or ends a request with an error of our own, in its client's dialect */
 void gate_fail(struct gate_req *r, enum err why, const char *message, const char *param);
-void gate_call_drop(struct gate_req *r);            /* aborts the worker's request, if any */
+void gate_call_drop(struct gate_req *r); /* aborts the worker's request, if any */
 
 /* settle.c */
-void gate_settle_worker(struct gate_req *r, enum brain_outcome o, int status);   /* END, once per ticket */
-void gate_settle_client(struct gate_req *r);        /* log line, metrics; once, when the client's side is over */
+void gate_settle_worker(struct gate_req *r, enum brain_outcome o, int status); /* END, once per ticket */
+void gate_settle_client(struct gate_req *r); /* log line, metrics; once, when the client's side is over */
 void gate_tell(struct gate_req *r, struct brain_tell t);
 void gate_log_flush(struct gate *g);
 

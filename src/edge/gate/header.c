@@ -6,20 +6,20 @@
 
 /* A client's fields that do not go to the worker (hop-by-hop ones neither). */
 static const struct str up_dropped[] = {
-	STR_INIT("host"),                    /* the worker's own */
-	STR_INIT("content-length"),          /* of the patched body */
-	STR_INIT("expect"),                  /* answered here */
-	STR_INIT("accept-encoding"),         /* we read the answers: identity only */
-	STR_INIT("x-request-id"),            /* ours is unique, two clients' may be equal */
-	STR_INIT("x-data-parallel-rank"),    /* the plan's business */
-	STR_INIT("authorization"),           /* see put_authorization */
+	STR_INIT("host"), /* the worker's own */
+	STR_INIT("content-length"), /* of the patched body */
+	STR_INIT("expect"), /* answered here */
+	STR_INIT("accept-encoding"), /* we read the answers: identity only */
+	STR_INIT("x-request-id"), /* ours is unique, two clients' may be equal */
+	STR_INIT("x-data-parallel-rank"), /* the plan's business */
+	STR_INIT("authorization"), /* see put_authorization */
 	STR_INIT("x-kvasir-explain"),
 };
 
 /* A worker's fields that do not go to the client. */
 static const struct str down_dropped[] = {
-	STR_INIT("content-length"),          /* said again by the server when it holds */
-	STR_INIT("date"),                    /* the server says it */
+	STR_INIT("content-length"), /* said again by the server when it holds */
+	STR_INIT("date"), /* the server says it */
 	STR_INIT("x-request-id"),
 	STR_INIT("x-kvasir-worker"),
 	STR_INIT("x-kvasir-explain"),

@@ -122,8 +122,8 @@ static bool lists(const struct str *names, size_t n, struct str name)
 }
 
 /* Which of two workers to ask: a rested one, a healthy one, the one with fewer questions open. */
-static bool rather(const struct feed_view_worker *w, const struct gate_worker *k, const struct feed_view_worker *best, const struct gate_worker *than,
-	struct mono now)
+static bool rather(const struct feed_view_worker *w, const struct gate_worker *k, const struct feed_view_worker *best,
+	const struct gate_worker *than, struct mono now)
 {
 	bool rests = mono_before(now, k->ids_rest_until), best_rests = mono_before(now, than->ids_rest_until);
 	if (rests != best_rests)
@@ -256,8 +256,13 @@ static enum err call_send(struct gate_ids_call *c)
 		e = text_put_ask(&ask, c->form, TEXT_RENDER, c->body);
 	}
 	if (e == ERR_OK) {
-		struct http_fetch_opts o = { .addr = w->addr, .method = STR("POST"), .host = w->host, .headers = call_headers(c, h),
-			.body = buf_str(&ask), .max_bytes = GATE_IDS_ANSWER_MAX_BYTES, .timeout_us = GATE_IDS_CALL_US };
+		struct http_fetch_opts o = { .addr = w->addr,
+			.method = STR("POST"),
+			.host = w->host,
+			.headers = call_headers(c, h),
+			.body = buf_str(&ask),
+			.max_bytes = GATE_IDS_ANSWER_MAX_BYTES,
+			.timeout_us = GATE_IDS_CALL_US };
 		buf_clear(&g->scratch);
 		e = buf_printf(&g->scratch, "%.*s%.*s", STR_ARG(w->prefix), STR_ARG(text_call_path(c->form, c->call)));
 		o.target = buf_str(&g->scratch);
@@ -284,7 +289,11 @@ static enum err lead(struct gate_req *r)
 	if (!w)
 		return ERR_NO_WORKER;
 	struct gate_ids_call *c = must_calloc(1, sizeof(*c));
-	*c = (struct gate_ids_call){ .gate = g, .digest = r->facts.digest, .worker = w->id, .view = feed_view_ref(r->view), .leader = r,
+	*c = (struct gate_ids_call){ .gate = g,
+		.digest = r->facts.digest,
+		.worker = w->id,
+		.view = feed_view_ref(r->view),
+		.leader = r,
 		.form = r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS };
 	list_add_tail(&g->ids_calls, &c->node);
 	gate_worker_of(g, w)->ids_open++;
@@ -306,14 +315,9 @@ static void ask_workers(struct gate_req *r)
 	struct text_ids *ids = NULL;
 	r->ids_wait.fn = on_shared_answer;
 	switch (text_cache_ask(r->gate->cache, r->facts.digest, &r->ids_wait, &ids)) {
-	case TEXT_HIT:
-		take_ids(r, ids, "cache");
-		return;
-	case TEXT_JOIN:
-		wait_for_ids(r);
-		return;
-	case TEXT_LEAD:
-		break;
+	case TEXT_HIT: take_ids(r, ids, "cache"); return;
+	case TEXT_JOIN: wait_for_ids(r); return;
+	case TEXT_LEAD: break;
 	}
 	enum err e = lead(r);
 	if (e == ERR_OK) {
@@ -363,7 +367,8 @@ void gate_ids(struct gate_req *r)
 
 void gate_ids_free(struct gate *g)
 {
-	LIST_FOR_SAFE(&g->ids_calls, it) {
+	LIST_FOR_SAFE(&g->ids_calls, it)
+	{
 		struct gate_ids_call *c = container_of(it, struct gate_ids_call, node);
 		if (c->fetch)
 			http_fetch_abort(c->fetch);
@@ -372,7 +377,7 @@ void gate_ids_free(struct gate *g)
 		call_free(c);
 	}
 	LIST_FOR_SAFE(&g->ids_waiting, it)
-		gate_ids_leave(container_of(it, struct gate_req, ids_node));
+	gate_ids_leave(container_of(it, struct gate_req, ids_node));
 	text_cache_free(g->cache);
 	g->cache = NULL;
 }

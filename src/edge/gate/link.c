@@ -15,7 +15,7 @@ struct letter {
 	struct list node;
 	enum word word;
 	struct brain_tell tell;
-	struct brain_ask ask;       /* slices and keys in arena */
+	struct brain_ask ask; /* slices and keys in arena */
 	struct kv_prompt prompt;
 	struct arena arena;
 	gate_plan_fn *done;
@@ -26,12 +26,12 @@ struct letter {
 
 struct gate_link {
 	struct brain *brain;
-	struct io_loop *loop;               /* direct: the one loop; mailbox: the brain's */
-	struct io_loop *hand;               /* NULL: direct */
-	pthread_mutex_t lock;               /* both queues and both flags */
+	struct io_loop *loop; /* direct: the one loop; mailbox: the brain's */
+	struct io_loop *hand; /* NULL: direct */
+	pthread_mutex_t lock; /* both queues and both flags */
 	struct list to_brain, to_hand;
 	bool brain_woken, hand_woken, closed;
-	unsigned wakes;                     /* posted and not run: a freed link stays until they came */
+	unsigned wakes; /* posted and not run: a freed link stays until they came */
 };
 
 struct gate_link *gate_link_direct(struct brain *b, struct io_loop *l)
@@ -61,7 +61,7 @@ static void letter_free(struct letter *m)
 static void burn(struct list *q)
 {
 	LIST_FOR_SAFE(q, it)
-		letter_free(container_of(it, struct letter, node));
+	letter_free(container_of(it, struct letter, node));
 }
 
 static void destroy(struct gate_link *k)
@@ -126,7 +126,8 @@ static void on_hand(void *arg)
 	struct list mine;
 	if (!take_all(k, &k->to_hand, &k->hand_woken, &mine))
 		return;
-	LIST_FOR_SAFE(&mine, it) {
+	LIST_FOR_SAFE(&mine, it)
+	{
 		struct letter *m = container_of(it, struct letter, node);
 		m->done(m->arg, m->e, m->e == ERR_OK ? &m->plan : NULL);
 		letter_free(m);
@@ -140,7 +141,8 @@ static void on_brain(void *arg)
 	if (!take_all(k, &k->to_brain, &k->brain_woken, &mine))
 		return;
 	struct mono now = io_now(k->loop);
-	LIST_FOR_SAFE(&mine, it) {
+	LIST_FOR_SAFE(&mine, it)
+	{
 		struct letter *m = container_of(it, struct letter, node);
 		if (m->word == WORD_TELL) {
 			brain_tell(k->brain, &m->tell, now);

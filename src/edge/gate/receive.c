@@ -119,7 +119,7 @@ static void on_body(struct http_req *hr, struct str piece)
 	struct gate_req *r = hr->user;
 	r->bytes_in += piece.n;
 	if (r->state != GATE_BODY || !piece.n)
-		return;                        /* answered already: the rest of the body goes nowhere */
+		return; /* answered already: the rest of the body goes nowhere */
 	enum err e = body_add(r, piece);
 	if (e != ERR_OK) {
 		gate_body_free(r);
@@ -150,8 +150,12 @@ static const struct api_path *allowed(struct gate_req *r)
 			continue;
 		struct api_path *p = arena_new(&r->arena, struct api_path, 1);
 		struct str type = http_find(r->hr->headers, STR("content-type"));
-		*p = (struct api_path){ .method = r->hr->method, .path = one, .route = API_ROUTE_LOAD, .dialect = API_DEFAULT,
-			.body = str_istarts(type, STR("application/json")) ? API_BODY_JSON : API_BODY_NONE, .label = "allowed" };
+		*p = (struct api_path){ .method = r->hr->method,
+			.path = one,
+			.route = API_ROUTE_LOAD,
+			.dialect = API_DEFAULT,
+			.body = str_istarts(type, STR("application/json")) ? API_BODY_JSON : API_BODY_NONE,
+			.label = "allowed" };
 		return p;
 	}
 	return NULL;

@@ -7,17 +7,17 @@
 
 struct made {
 	struct hash128 id;
-	uint64_t url_hash;      /* ids of workers may come back: the address must be the same too */
+	uint64_t url_hash; /* ids of workers may come back: the address must be the same too */
 	brain_worker worker;
 	bool used;
 };
 
 struct gate_shared {
 	_Atomic int64_t body_bytes, body_max;
-	pthread_mutex_t lock;   /* ring, at, index */
-	struct made *ring;      /* oldest first overwritten */
+	pthread_mutex_t lock; /* ring, at, index */
+	struct made *ring; /* oldest first overwritten */
 	size_t cap, at;
-	struct map index;       /* low half of the id's hash -> place in ring */
+	struct map index; /* low half of the id's hash -> place in ring */
 };
 
 struct gate_shared *gate_shared_new(const struct conf_gate_opts *o)

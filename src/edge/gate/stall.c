@@ -23,7 +23,8 @@ static bool silent(const struct gate_req *r, struct mono now)
 static void end_silent(struct gate_worker *k)
 {
 	struct mono now = io_now(k->gate->loop);
-	LIST_FOR_SAFE(&k->reqs, it) {
+	LIST_FOR_SAFE(&k->reqs, it)
+	{
 		struct gate_req *r = container_of(it, struct gate_req, on_worker);
 		if (silent(r, now))
 			gate_stream_break(r, r->state == GATE_RELAY ? ERR_UPSTREAM_MIDSTREAM : ERR_UPSTREAM_EARLY_CLOSE);
@@ -62,7 +63,8 @@ static void probe_fail(void *arg, enum err why)
 }
 
 static const struct http_call_ops probe_ops = {
-	.on_connected = probe_connected, .on_head = probe_head, .on_body = probe_body, .on_end = probe_end, .on_fail = probe_fail };
+	.on_connected = probe_connected, .on_head = probe_head, .on_body = probe_body, .on_end = probe_end, .on_fail = probe_fail
+};
 
 void gate_probe_free(struct gate_worker *k)
 {
@@ -76,7 +78,11 @@ static void probe(struct gate_worker *k, const struct feed_view_worker *w, struc
 	struct gate *g = k->gate;
 	if (k->probe || mono_diff_us(now, k->probed) < GATE_DOWN_SILENCE_US)
 		return;
-	struct http_call_opts o = { .addr = w->addr, .method = STR("GET"), .target = STR("/health"), .host = w->host, .fresh = true,
+	struct http_call_opts o = { .addr = w->addr,
+		.method = STR("GET"),
+		.target = STR("/health"),
+		.host = w->host,
+		.fresh = true,
 		.first_byte_timeout_us = GATE_DOWN_SILENCE_US };
 	k->probed = now;
 	k->probe = http_call_start(g->pool, &o, &probe_ops, k);
@@ -88,7 +94,8 @@ static void sweep_worker(struct gate_worker *k, struct mono now)
 {
 	const struct feed_view_worker *w = feed_view_worker(k->gate->view, k->id);
 	bool down = w && w->health == BRAIN_DOWN && w->addr.len, any_silent = false;
-	LIST_FOR_SAFE(&k->reqs, it) {
+	LIST_FOR_SAFE(&k->reqs, it)
+	{
 		struct gate_req *r = container_of(it, struct gate_req, on_worker);
 		if (stalled(r, now))
 			gate_stream_break(r, ERR_TIMEOUT_STALL);

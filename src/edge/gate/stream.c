@@ -229,13 +229,15 @@ static void tell_usage(struct gate_req *r)
 	uint32_t cached = r->usage.cached_tok;
 	if (cached == API_TOK_UNKNOWN && r->usage.details_null && r->worker && r->worker->details_seen)
 		cached = 0;
-	bool several = (r->ids && r->ids->n > 1) || r->facts.n > 1;    /* what is reported then is not one prompt's hit */
+	bool several = (r->ids && r->ids->n > 1) || r->facts.n > 1; /* what is reported then is not one prompt's hit */
 	struct gate *g = r->gate;
 	obs_add(g->metrics, g->m_prompt, r->usage.prompt_tok);
 	obs_add(g->metrics, g->m_cached, cached == API_TOK_UNKNOWN ? 0 : cached);
 	obs_add(g->metrics, g->m_output, r->usage.output_tok);
-	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_USAGE, .prompt_tok = r->usage.prompt_tok, .output_tok = r->usage.output_tok,
-		.cached_tok = several ? API_TOK_UNKNOWN : cached });
+	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_USAGE,
+			     .prompt_tok = r->usage.prompt_tok,
+			     .output_tok = r->usage.output_tok,
+			     .cached_tok = several ? API_TOK_UNKNOWN : cached });
 }
 
 static void on_end(void *arg)

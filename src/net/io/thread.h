@@ -4,6 +4,6 @@
 
 struct io_thread;
 struct io_thread *io_thread_start(void (*fn)(void *arg), void *arg);
-void io_thread_join(struct io_thread *t);      /* waits for fn to return; frees */
+void io_thread_join(struct io_thread *t); /* waits for fn to return; frees */
 
 #endif

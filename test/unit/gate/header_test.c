@@ -84,8 +84,9 @@ static void keys_of_clients_and_workers(void **state)
 static void client_gets_ours(void **state)
 {
 	struct fixture f;
-	struct http_header from[] = { { STR("Date"), STR("d") }, { STR("X-Request-Id"), STR("worker") }, { STR("x-kvasir-worker"), STR("lie") },
-		{ STR("Transfer-Encoding"), STR("chunked") }, { STR("Content-Type"), STR("text/plain") }, { STR("x-a"), STR("1") }, { STR("x-a"), STR("2") } };
+	struct http_header from[] = { { STR("Date"), STR("d") }, { STR("X-Request-Id"), STR("worker") },
+		{ STR("x-kvasir-worker"), STR("lie") }, { STR("Transfer-Encoding"), STR("chunked") },
+		{ STR("Content-Type"), STR("text/plain") }, { STR("x-a"), STR("1") }, { STR("x-a"), STR("2") } };
 	(void)state;
 	fixture_new(&f);
 	f.r.worker_url = STR("http://w:1");
@@ -94,7 +95,7 @@ static void client_gets_ours(void **state)
 	assert_null(get(down, "transfer-encoding").p);
 	assert_true(str_eq(get(down, "x-request-id"), str_of(f.r.id)));
 	assert_true(str_eq(get(down, "x-kvasir-worker"), STR("http://w:1")));
-	assert_int_equal(down.n, 5);                       /* content-type, both x-a, and our two */
+	assert_int_equal(down.n, 5); /* content-type, both x-a, and our two */
 	f.r.client_id = STR("theirs");
 	down = gate_headers_down(&f.r, (struct http_headers){ 0 });
 	assert_true(str_eq(get(down, "x-request-id"), STR("theirs")));

@@ -77,7 +77,7 @@ static void on_plan(void *arg, enum err e, const struct brain_plan *p)
 		assert_null(p);
 		f->refused++;
 	} else {
-		assert_true(p->ticket > f->last_ticket);       /* answers come in the order of the asks */
+		assert_true(p->ticket > f->last_ticket); /* answers come in the order of the asks */
 		f->last_ticket = p->ticket;
 		f->answered++;
 		tell(f, BRAIN_TELL_SENT, p->ticket);
@@ -92,7 +92,7 @@ static void ask_all(void *arg)
 {
 	struct fixture *f = arg;
 	for (unsigned i = 0; i < ASKS; i++) {
-		uint64_t keys[2] = { i, i + 1 };               /* dead when the call returns: the link must have copied them */
+		uint64_t keys[2] = { i, i + 1 }; /* dead when the call returns: the link must have copied them */
 		struct kv_prompt p;
 		struct brain_ask a = ask_of(keys, &p);
 		if (i % 10 == 9)
@@ -139,7 +139,7 @@ static void mailbox_keeps_order_and_loses_nothing(void **state)
 	io_loop_run(f.brain_loop);
 	io_thread_join(f.thread);
 	io_timer_free(f.guard);
-	while (!brain_ledger_is_zero(f.brain))             /* tells that came with the stop */
+	while (!brain_ledger_is_zero(f.brain)) /* tells that came with the stop */
 		io_loop_alive(f.brain_loop);
 	assert_int_equal(f.answered, ASKS / 10 * 9);
 	assert_int_equal(f.refused, ASKS / 10);
@@ -153,7 +153,7 @@ static void letters_under_way_are_freed(void **state)
 	fixture_new(&f, true);
 	ask_all(&f);
 	tell(&f, BRAIN_TELL_SENT, 1);
-	fixture_free(&f);                                  /* the sanitizer sees what was left */
+	fixture_free(&f); /* the sanitizer sees what was left */
 	assert_int_equal(f.answered, 0);
 }
 

@@ -25,7 +25,7 @@ static void budget_is_exact(void **state)
 	struct gate_shared *s = shared_new(100, 16);
 	(void)state;
 	assert_true(gate_shared_take(s, 60));
-	assert_false(gate_shared_take(s, 41));             /* a refusal takes nothing */
+	assert_false(gate_shared_take(s, 41)); /* a refusal takes nothing */
 	assert_int_equal(gate_shared_body_bytes(s), 60);
 	assert_true(gate_shared_take(s, 40));
 	gate_shared_give(s, 100);
@@ -65,7 +65,7 @@ static void an_id_made_anew_moves(void **state)
 	(void)state;
 	gate_remember(s, STR("resp_x"), 1, STR("a"));
 	gate_remember(s, STR("resp_x"), 2, STR("b"));
-	for (int i = 0; i < 15; i++)                       /* the first entry of resp_x is overwritten, the second stays */
+	for (int i = 0; i < 15; i++) /* the first entry of resp_x is overwritten, the second stays */
 		gate_remember(s, id_of(id, i), 9, STR("c"));
 	assert_true(gate_recall(s, STR("resp_x"), &w, &url));
 	assert_int_equal(w, 2);
