@@ -1,10 +1,13 @@
 /* approx.c: the index of a rank that sends no events, fed by our own dispatches. What was sent is held, the least recently
- * used goes first within the rank's capacity; of one prompt the tail goes before the head, as the engines free it. */
+ * used goes first within the rank's capacity; of one prompt the tail goes before the head, as the engines free it.
+ *
+ * A rank's events may come late, or be lost for a while and come back where they stopped. So what events told stays when
+ * the approximation begins, and only what the approximation itself put down is taken back when it ends. */
 #include "kv/index_priv.h"
 
 enum { DEFAULT_BLOCKS = 16384 };
 
-struct node { uint64_t key; uint32_t older, newer; };
+struct node { uint64_t key; uint32_t older, newer; bool added; };      /* added: held by us alone, no event said so */
 
 struct kv_approx {
 	struct map at;             /* key -> node */
@@ -50,12 +53,15 @@ static void put_newest(struct kv_approx *a, uint32_t i)
 	v[0].older = i;
 }
 
-static void hold_all(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes)
+/* In every group; false if an event had said so of all before. */
+static bool hold_all(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes)
 {
 	const struct kv_plan *p = x->ranks[id].plan;
+	uint32_t before = x->ranks[id].blocks;
 	for (uint32_t i = 0; i < p->n_specs; i++)
 		for (uint32_t j = 0; j < p->specs[i].n_groups; j++)
 			kv_index_hold(x, id, key + p->specs[i].salts[j], yes);
+	return x->ranks[id].blocks != before;
 }
 
 static void touch(struct kv_index *x, kv_rank_id id, uint64_t key)
@@ -67,25 +73,39 @@ static void touch(struct kv_index *x, kv_rank_id id, uint64_t key)
 	} else if (a->free) {
 		i = a->free;
 		a->free = a->v.p[i].newer;
-		a->v.p[i].key = key;
+		a->v.p[i] = (struct node){ .key = key };
 	} else {
 		i = a->v.n;
 		VEC_PUSH(&a->v, (struct node){ .key = key });
 	}
 	put_newest(a, (uint32_t)i);
 	map_put(&a->at, key, i);
-	hold_all(x, id, key, true);
+	a->v.p[i].added |= hold_all(x, id, key, true);
 }
 
 static void evict(struct kv_index *x, kv_rank_id id)
 {
 	struct kv_approx *a = x->ranks[id].approx;
 	uint32_t i = a->v.p[0].newer;
-	hold_all(x, id, a->v.p[i].key, false);
+	if (a->v.p[i].added)
+		hold_all(x, id, a->v.p[i].key, false);
 	map_del(&a->at, a->v.p[i].key);
 	cut(a, i);
 	a->v.p[i].newer = a->free;
 	a->free = i;
+}
+
+void kv_approx_confirm(struct kv_approx *a, uint64_t key)
+{
+	uint64_t i;
+	if (map_get(&a->at, key, &i))
+		a->v.p[i].added = false;
+}
+
+void kv_approx_withdraw(struct kv_index *x, kv_rank_id id)
+{
+	while (x->ranks[id].approx->at.n)
+		evict(x, id);
 }
 
 void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, struct mono now)

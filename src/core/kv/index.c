@@ -144,6 +144,8 @@ void kv_index_groups(struct kv_index *x, kv_rank_id id, const struct kv_group *g
 	if (!r || (r->plan && kv_plan_is(r->plan, g, n)))
 		return;
 	struct kv_plan *was = r->plan;
+	if (r->approx && was)
+		kv_approx_withdraw(x, id);
 	r->plan = n ? get_plan(x, g, n) : NULL;
 	kv_flights_replan(x, id);
 	drop_plan(x, was);
@@ -213,9 +215,12 @@ enum { AHEAD = 12 };
 
 void kv_index_apply(struct kv_index *x, kv_rank_id id, const struct kv_delta *d, size_t n)
 {
-	if (!rank_at(x, id))
+	struct kv_rank_entry *r = rank_at(x, id);
+	if (!r)
 		return;
 	scrub(x, SHARDS_PER_STEP);
+	for (size_t i = 0; r->approx && i < n; i++)
+		kv_approx_confirm(r->approx, d[i].key);
 	for (size_t i = 0; i < n; i++) {
 		if (i + AHEAD < n)
 			kv_prefetch(&x->held, d[i + AHEAD].key + kv_group_salt((uint32_t)__builtin_ctz(d[i + AHEAD].add_groups | d[i + AHEAD].del_groups | 1u << 31)));
@@ -245,9 +250,14 @@ void kv_index_approx(struct kv_index *x, kv_rank_id id, bool on)
 	struct kv_rank_entry *r = rank_at(x, id);
 	if (!r || on == (r->approx != NULL))
 		return;
-	kv_index_clear(x, id);
+	if (on) {
+		r->approx = kv_approx_new();
+		return;
+	}
+	if (r->plan)
+		kv_approx_withdraw(x, id);
 	kv_approx_free(r->approx);
-	r->approx = on ? kv_approx_new() : NULL;
+	r->approx = NULL;
 }
 
 uint32_t kv_index_max_hit(const struct kv_index *x, const struct kv_prompt *p, kv_rank_id id)

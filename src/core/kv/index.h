@@ -26,7 +26,8 @@ void kv_index_capacity(struct kv_index *x, kv_rank_id id, uint32_t blocks);     
 void kv_index_groups(struct kv_index *x, kv_rank_id id, const struct kv_group *g, size_t n);
 void kv_index_apply(struct kv_index *x, kv_rank_id id, const struct kv_delta *d, size_t n);
 void kv_index_clear(struct kv_index *x, kv_rank_id id);                         /* prompts in flight stay */
-/* Approximate mode (no events reachable): the prompt's blocks are held after dispatch, LRU within capacity. */
+/* Approximate mode (no events reachable): the prompt's blocks are held after dispatch, LRU within capacity. What events told
+ * stays, so a stream that comes back goes on where it stopped; what was only guessed goes when the mode ends. */
 void kv_index_approx(struct kv_index *x, kv_rank_id id, bool on);
 void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, struct mono now);
 

@@ -128,6 +128,10 @@ struct kv_approx;
 struct kv_approx *kv_approx_new(void);
 void kv_approx_free(struct kv_approx *a);
 size_t kv_approx_bytes(const struct kv_approx *a);
+/* An event said something of this key: it is the event's from now on. */
+void kv_approx_confirm(struct kv_approx *a, uint64_t key);
+/* Takes back everything it put down, under the plan of now. */
+void kv_approx_withdraw(struct kv_index *x, kv_rank_id id);
 
 /* ---- owner.c */
 struct kv_owner_entry { uint64_t key; uint32_t stamp; kv_rank_id rank; uint16_t gen; };

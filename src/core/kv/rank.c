@@ -39,6 +39,7 @@ void kv_rank_capacity(struct kv_rank *r, uint32_t blocks)
 {
 	uint64_t limit = blocks ? (uint64_t)blocks + blocks / 4 + KV_LIMIT_SLACK : KV_DEFAULT_LIMIT;
 	uint32_t was = r->limit;
+	r->capacity = blocks;
 	r->limit = (uint32_t)MIN(limit, (uint64_t)INT32_MAX);
 	if (r->limit > was)
 		r->full_replays = 0;
@@ -77,17 +78,21 @@ static uint64_t last_seen(const struct kv_rank *r) { return r->s.seen_any ? r->s
 static enum kv_act say_uncertain(struct kv_rank *r)
 {
 	r->s.uncertain = true;
+	r->cut = false;
 	return KV_ACT_UNCERTAIN;
 }
 
 static void advance(struct kv_rank *r, uint64_t seq, const struct kv_batch *b)
 {
 	if (seq == 0)
-		r->s.uncertain = false;
+		r->s.uncertain = r->cut = false;
 	r->s.seen_any = true;
 	r->s.next_seq = seq + 1;
 	r->stale_run = 0;
 	kv_rank_apply(r, b);
+	/* Only old history was missing, and what we know by now fills the cache: little of the old can be left. */
+	if (r->cut && r->capacity && r->table.n >= r->capacity - r->capacity / 8)
+		r->s.uncertain = r->cut = false;
 }
 
 /* A view that is wrong is rebuilt once; when that does not help, it is said. */
@@ -179,11 +184,12 @@ static void take_replayed(struct kv_rank *r, uint64_t seq, const struct kv_batch
 	r->rep_differs |= first && r->s.seen_any;      /* begins behind what we have seen: that batch is gone */
 	if (r->rep_differs)
 		return;
-	bool gap = seq > r->s.next_seq;
+	bool gap = seq > r->s.next_seq, cut = gap && !r->s.seen_any;
 	r->s.gaps += gap;
 	advance(r, seq, b);
 	if (gap)
 		say_uncertain(r);
+	r->cut = cut || (r->cut && !gap);
 }
 
 enum kv_act kv_rank_batch(struct kv_rank *r, uint64_t seq, const struct kv_batch *b, bool from_replay)

@@ -59,11 +59,13 @@ struct kv_rank {
 	size_t n_groups;
 	uint32_t unit;           /* the smallest block size of its groups: keys are chained in it */
 	uint32_t limit;          /* distinct engine hashes */
+	uint32_t capacity;       /* as told; 0 = not known */
 	bool wrong;              /* a block did not fit, or the unit changed: the view is not the worker's */
 	VEC(struct kv_delta) out;
 
 	/* the sequence */
 	bool has_replay, replaying;
+	bool cut;                /* uncertain only because the oldest history is gone */
 	uint64_t want_seq;       /* of the replay asked for */
 	uint64_t live_seq;       /* newest by the live socket */
 	bool live_any;

@@ -330,6 +330,37 @@ static void approximate_mode_is_a_bounded_lru(void **state)
 	kv_index_free(x);
 }
 
+/* Events are lost for a while and come back where they stopped, without a clear: what they told is still there, what was
+ * guessed meanwhile is not. */
+static void events_that_come_back_find_their_blocks(void **state)
+{
+	(void)state;
+	struct kv_index *x = kv_index_new();
+	uint64_t k1[MAX_KEYS], k2[MAX_KEYS], k3[MAX_KEYS];
+	kv_rank_id id = add(x, FULL, 1);
+	struct kv_prompt told = prompt(k1, 1, 65), guessed = prompt(k2, 2, 65), both = prompt(k3, 3, 65);
+	hold_run(x, id, &told, 0, 4, 1);
+	kv_index_approx(x, id, true);
+	kv_index_approx_note(x, id, &told, (struct mono){ 1 });
+	kv_index_approx_note(x, id, &guessed, (struct mono){ 2 });
+	kv_index_approx_note(x, id, &both, (struct mono){ 3 });
+	assert_int_equal(hit(x, &told, id), 64);
+	assert_int_equal(hit(x, &guessed, id), 64);
+	hold_run(x, id, &both, 0, 2, 1);                /* the first events are here before the mode ends */
+	kv_index_approx(x, id, false);
+	assert_int_equal(hit(x, &told, id), 64);
+	assert_int_equal(hit(x, &guessed, id), 0);
+	assert_int_equal(hit(x, &both, id), 32);
+	assert_int_equal(kv_index_rank_blocks(x, id), 6);
+	/* Guesses made under provisional groups go with them. */
+	kv_index_approx(x, id, true);
+	kv_index_approx_note(x, id, &guessed, (struct mono){ 4 });
+	kv_index_groups(x, id, HYBRID, 3);
+	kv_index_approx(x, id, false);
+	assert_int_equal(kv_index_rank_blocks(x, id), 6);
+	kv_index_free(x);
+}
+
 static void owners_outlive_the_cache(void **state)
 {
 	(void)state;
@@ -398,6 +429,7 @@ int main(void)
 		cmocka_unit_test(every_rank_id_can_be_in_use),
 		cmocka_unit_test(without_groups_or_keys_nothing_is_predicted),
 		cmocka_unit_test(approximate_mode_is_a_bounded_lru),
+		cmocka_unit_test(events_that_come_back_find_their_blocks),
 		cmocka_unit_test(owners_outlive_the_cache),
 		cmocka_unit_test(owner_memory_is_bounded),
 	};

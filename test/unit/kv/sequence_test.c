@@ -256,6 +256,13 @@ static void a_history_that_is_cut_off_is_uncertain(void **state)
 	kv_rank_replay_end(k.r, true);
 	assert_true(kv_rank_stats(k.r).uncertain);
 	assert_int_equal(k.held.n, 2);
+	kv_rank_capacity(k.r, 16);                      /* until what is known fills the cache */
+	k.ts = 11;
+	for (uint32_t i = 42; i < 54; i++) {
+		assert_true(kv_rank_stats(k.r).uncertain);
+		send(&k, i, i);
+	}
+	assert_false(kv_rank_stats(k.r).uncertain);
 	kit_done(&k);
 }
 
