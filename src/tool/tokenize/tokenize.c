@@ -1,7 +1,6 @@
 /* tokenize.c: the command line of `kvasir tokenize`. */
 #include "tokenize/tokenize.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,54 +143,86 @@ static int run(const struct options *o)
 
 /* ---- options */
 
-enum option_code { OPT_DIR = 256, OPT_TEXT, OPT_CHAT, OPT_IDS, OPT_COUNT, OPT_PIECES, OPT_LINES, OPT_NO_SPECIAL, OPT_UNICODE, OPT_HELP };
+/* Returns -1 to go on, else the exit code. value: of an option that takes one. */
+typedef int (*take_fn)(struct options *o, const char *value);
 
-static const struct option OPTIONS[] = {
-	{ "model-dir", required_argument, NULL, OPT_DIR }, { "text", no_argument, NULL, OPT_TEXT },
-	{ "chat", no_argument, NULL, OPT_CHAT }, { "responses", no_argument, NULL, OPT_CHAT }, { "messages", no_argument, NULL, OPT_CHAT },
-	{ "ids", no_argument, NULL, OPT_IDS }, { "count", no_argument, NULL, OPT_COUNT }, { "pieces", no_argument, NULL, OPT_PIECES },
-	{ "lines", no_argument, NULL, OPT_LINES }, { "no-special", no_argument, NULL, OPT_NO_SPECIAL },
-	{ "unicode", required_argument, NULL, OPT_UNICODE }, { "help", no_argument, NULL, OPT_HELP }, { NULL, 0, NULL, 0 },
+static int take_dir(struct options *o, const char *value) { return o->folder = value, -1; }
+static int take_text(struct options *o, const char *value) { return (void)o, (void)value, -1; }
+static int take_ids(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_IDS, -1; }
+static int take_count(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_COUNT, -1; }
+static int take_pieces(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_PIECES, -1; }
+static int take_lines(struct options *o, const char *value) { return (void)value, o->lines = true, -1; }
+static int take_no_special(struct options *o, const char *value) { return (void)value, o->no_special = true, -1; }
+
+static int take_chat(struct options *o, const char *value)
+{
+	(void)o;
+	(void)value;
+	fputs("kvasir tokenize: a chat, responses or messages body needs its chat template rendered, which this build does not do\n", stderr);
+	return 2;
+}
+
+static int take_unicode(struct options *o, const char *value)
+{
+	if (strcmp(value, "14") && strcmp(value, "16")) {
+		fprintf(stderr, "kvasir tokenize: --unicode is 14 or 16, not %s\n", value);
+		return 2;
+	}
+	o->unicode = value[1] == '4' ? TOK_UNICODE_14 : TOK_UNICODE_16;
+	return -1;
+}
+
+static int take_help(struct options *o, const char *value)
+{
+	(void)o;
+	(void)value;
+	fputs(HELP, stdout);
+	return 0;
+}
+
+static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[] = {
+	{ "--model-dir", true, take_dir }, { "--text", false, take_text }, { "--ids", false, take_ids }, { "--count", false, take_count },
+	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
+	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--responses", false, take_chat },
+	{ "--messages", false, take_chat }, { "--help", false, take_help },
 };
 
-/* Returns -1 to go on, else the exit code. */
-static int take_option(struct options *o, int code)
+static int wrong_use(const char *what, const char *word)
 {
-	switch (code) {
-	case OPT_DIR: o->folder = optarg; break;
-	case OPT_TEXT: break;
-	case OPT_CHAT: fprintf(stderr, "kvasir tokenize: chat, responses and messages bodies need a chat template, which this build does not render\n"); return 2;
-	case OPT_IDS: o->shape = SHAPE_IDS; break;
-	case OPT_COUNT: o->shape = SHAPE_COUNT; break;
-	case OPT_PIECES: o->shape = SHAPE_PIECES; break;
-	case OPT_LINES: o->lines = true; break;
-	case OPT_NO_SPECIAL: o->no_special = true; break;
-	case OPT_UNICODE:
-		o->unicode = strcmp(optarg, "14") == 0 ? TOK_UNICODE_14 : TOK_UNICODE_16;
-		if (strcmp(optarg, "14") == 0 || strcmp(optarg, "16") == 0)
-			break;
-		fprintf(stderr, "kvasir tokenize: --unicode is 14 or 16, not %s\n", optarg);
-		return 2;
-	case OPT_HELP: fputs(HELP, stdout); return 0;
-	default: fputs(HELP, stderr); return 2;
+	fprintf(stderr, "kvasir tokenize: %s%s%s\n%s", what, *word ? ": " : "", word, HELP);
+	return 2;
+}
+
+/* One word, and the next one when it is an option's value (*i moves on). */
+static int take_word(struct options *o, int argc, char **argv, int *i)
+{
+	const char *word = argv[*i];
+	if (word[0] != '-' || !word[1]) {
+		if (o->file)
+			return wrong_use("more than one file", word);
+		o->file = word;
+		return -1;
 	}
-	return -1;
+	for (size_t k = 0; k < ARRAY_LEN(OPTIONS); k++) {
+		size_t n = strlen(OPTIONS[k].name);
+		if (strncmp(word, OPTIONS[k].name, n) || (word[n] && (word[n] != '=' || !OPTIONS[k].has_value)))
+			continue;
+		if (OPTIONS[k].has_value && !word[n] && ++*i >= argc)
+			return wrong_use("a value is missing behind", word);
+		return OPTIONS[k].take(o, word[n] ? word + n + 1 : OPTIONS[k].has_value ? argv[*i] : NULL);
+	}
+	return wrong_use("unknown option", word);
 }
 
 int tokenize_main(int argc, char **argv)
 {
-	struct options o = { .file = "-" };
-	optind = 1;
-	for (int c; (c = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1;) {
-		int code = take_option(&o, c);
+	struct options o = { 0 };
+	for (int i = 0; i < argc; i++) {
+		int code = take_word(&o, argc, argv, &i);
 		if (code >= 0)
 			return code;
 	}
-	if (optind < argc)
-		o.file = argv[optind++];
-	if (!o.folder || optind < argc) {
-		fputs(HELP, stderr);
-		return 2;
-	}
-	return run(&o);
+	if (!o.file)
+		o.file = "-";
+	return o.folder ? run(&o) : wrong_use("--model-dir is missing", "");
 }
