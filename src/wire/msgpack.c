@@ -92,7 +92,10 @@ static bool read_long(struct msgpack_cur *c, uint8_t b, struct msgpack_val *v)
 	switch (b) {
 	case 0xc0: v->type = MSGPACK_NIL; return true;
 	case 0xc2:
-	case 0xc3: v->type = MSGPACK_BOOL; v->b = b == 0xc3; return true;
+	case 0xc3:
+		v->type = MSGPACK_BOOL;
+		v->b = b == 0xc3;
+		return true;
 	case 0xc4:
 	case 0xc5:
 	case 0xc6: return set_bytes(c, v, MSGPACK_BIN, x);
@@ -104,7 +107,10 @@ static bool read_long(struct msgpack_cur *c, uint8_t b, struct msgpack_val *v)
 	case 0xcc:
 	case 0xcd:
 	case 0xce:
-	case 0xcf: v->type = MSGPACK_UINT; v->u = x; return true;
+	case 0xcf:
+		v->type = MSGPACK_UINT;
+		v->u = x;
+		return true;
 	case 0xd0:
 	case 0xd1:
 	case 0xd2:
@@ -249,15 +255,18 @@ void msgpack_write_uint(struct msgpack_out *o, uint64_t v)
 		put(o, (uint8_t)(0xcc + w), v, (size_t)1 << w);
 }
 
+static unsigned width_below_zero(int64_t v) { return v >= INT8_MIN ? 0 : v >= INT16_MIN ? 1 : v >= INT32_MIN ? 2 : 3; }
+
 void msgpack_write_int(struct msgpack_out *o, int64_t v)
 {
-	if (v >= 0)
+	if (v >= 0) {
 		msgpack_write_uint(o, (uint64_t)v);
-	else if (v >= -32)
+	} else if (v >= -32) {
 		put(o, (uint8_t)v, 0, 0);
-	else
-		put(o, v >= INT8_MIN ? 0xd0 : v >= INT16_MIN ? 0xd1 : v >= INT32_MIN ? 0xd2 : 0xd3, (uint64_t)v,
-			v >= INT8_MIN ? 1 : v >= INT16_MIN ? 2 : v >= INT32_MIN ? 4 : 8);
+	} else {
+		unsigned w = width_below_zero(v);
+		put(o, (uint8_t)(0xd0 + w), (uint64_t)v, (size_t)1 << w);
+	}
 }
 
 void msgpack_write_float(struct msgpack_out *o, double v)

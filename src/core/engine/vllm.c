@@ -10,10 +10,25 @@
 #include "wire/msgpack.h"
 
 enum field {
-	F_NONE, F_TYPE, F_HASHES, F_PARENT, F_IDS, F_BLOCK_SIZE, F_LORA_ID, F_MEDIUM, F_LORA_NAME, F_EXTRA_KEYS, F_GROUP, F_KIND, F_WINDOW
+	F_NONE,
+	F_TYPE,
+	F_HASHES,
+	F_PARENT,
+	F_IDS,
+	F_BLOCK_SIZE,
+	F_LORA_ID,
+	F_MEDIUM,
+	F_LORA_NAME,
+	F_EXTRA_KEYS,
+	F_GROUP,
+	F_KIND,
+	F_WINDOW
 };
 
-static const struct { struct str name; enum field field; } FIELDS[] = {
+static const struct {
+	struct str name;
+	enum field field;
+} FIELDS[] = {
 	{ STR_INIT("type"), F_TYPE },
 	{ STR_INIT("block_hashes"), F_HASHES },
 	{ STR_INIT("parent_block_hash"), F_PARENT },
@@ -29,16 +44,25 @@ static const struct { struct str name; enum field field; } FIELDS[] = {
 };
 
 /* Fields of the array form by position behind the tag; later ones were only ever appended. */
-static const enum field STORED[] = { F_HASHES, F_PARENT, F_IDS, F_BLOCK_SIZE, F_LORA_ID, F_MEDIUM, F_LORA_NAME, F_EXTRA_KEYS, F_GROUP, F_KIND, F_WINDOW };
+static const enum field STORED[] = { F_HASHES, F_PARENT, F_IDS, F_BLOCK_SIZE, F_LORA_ID, F_MEDIUM, F_LORA_NAME, F_EXTRA_KEYS, F_GROUP,
+	F_KIND, F_WINDOW };
 static const enum field REMOVED[] = { F_HASHES, F_MEDIUM, F_GROUP };
 
-static const struct { struct str name; enum kv_event_type type; const enum field *fields; size_t n; } TAGS[] = {
+static const struct {
+	struct str name;
+	enum kv_event_type type;
+	const enum field *fields;
+	size_t n;
+} TAGS[] = {
 	{ STR_INIT("BlockStored"), KV_EVENT_STORED, STORED, ARRAY_LEN(STORED) },
 	{ STR_INIT("BlockRemoved"), KV_EVENT_REMOVED, REMOVED, ARRAY_LEN(REMOVED) },
 	{ STR_INIT("AllBlocksCleared"), KV_EVENT_CLEARED, NULL, 0 },
 };
 
-static const struct { struct str name; enum kv_group_kind kind; } KINDS[] = {
+static const struct {
+	struct str name;
+	enum kv_group_kind kind;
+} KINDS[] = {
 	{ STR_INIT("full_attention"), KV_GROUP_FULL },
 	{ STR_INIT("mla_attention"), KV_GROUP_FULL },
 	{ STR_INIT("sink_full_attention"), KV_GROUP_FULL },
@@ -48,7 +72,10 @@ static const struct { struct str name; enum kv_group_kind kind; } KINDS[] = {
 	{ STR_INIT("chunked_local_attention"), KV_GROUP_CHUNKED },
 };
 
-static const struct { struct str name; enum kv_tier tier; } TIERS[] = {
+static const struct {
+	struct str name;
+	enum kv_tier tier;
+} TIERS[] = {
 	{ STR_INIT("GPU"), KV_TIER_GPU },
 	{ STR_INIT("CPU"), KV_TIER_CPU },
 	{ STR_INIT("CPU_TIER1"), KV_TIER_CPU },
@@ -66,10 +93,10 @@ struct reading {
 	struct arena *a;
 	struct kv_batch *b;
 	struct kv_event *e;
-	size_t n_hashes, n_ids;       /* so far in the batch, for its limits */
-	bool typed, has_hashes, has_kind, has_adapter_id, is_map;
+	size_t n_hashes, n_ids; /* so far in the batch, for its limits */
+	bool typed, has_hashes, has_kind, has_adapter_id;
 	uint64_t adapter_id;
-	struct msgpack_cur extras;    /* where extra_keys stand; p NULL: not there */
+	struct msgpack_cur extras; /* where extra_keys stand; p NULL: not there */
 };
 
 static enum err read_count(struct msgpack_cur *c, enum msgpack_type type, uint32_t *ret_n)
@@ -396,7 +423,7 @@ static enum err read_events(struct msgpack_cur *c, struct arena *a, struct kv_ba
 	size_t room = MIN((size_t)n, msgpack_left(c) / SHORTEST_EVENT_BYTES + 1);
 	if (room > VLLM_MAX_EVENTS)
 		return ERR_LIMIT;
-	struct kv_event *events = arena_new(a, struct kv_event, room + 1);     /* one more to read into when all are taken */
+	struct kv_event *events = arena_new(a, struct kv_event, room + 1); /* one more to read into when all are taken */
 	struct reading r = { .a = a, .b = b };
 	for (uint32_t i = 0; i < n; i++) {
 		struct msgpack_cur at = *c;

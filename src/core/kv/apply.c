@@ -99,15 +99,9 @@ static void learn_groups(struct kv_rank *r, const struct kv_batch *b)
 
 /* ---- keys ---- */
 
-static bool lines_up(const struct kv_event *e)
-{
-	return e->block_size && e->n_ids == e->n_hashes * (uint64_t)e->block_size;
-}
+static bool lines_up(const struct kv_event *e) { return e->block_size && e->n_ids == e->n_hashes * (uint64_t)e->block_size; }
 
-static bool is_tail(const struct kv_rank *r, const struct kv_event *e)
-{
-	return e->block_size < r->groups[e->group].block_size;
-}
+static bool is_tail(const struct kv_rank *r, const struct kv_event *e) { return e->block_size < r->groups[e->group].block_size; }
 
 static bool key_of(const struct kv_rank *r, uint64_t hash, uint64_t *ret_key)
 {

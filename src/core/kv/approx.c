@@ -7,11 +7,15 @@
 
 enum { DEFAULT_BLOCKS = 16384 };
 
-struct node { uint64_t key; uint32_t older, newer; bool added; };      /* added: held by us alone, no event said so */
+struct node {
+	uint64_t key;
+	uint32_t older, newer;
+	bool added;
+}; /* added: held by us alone, no event said so */
 
 struct kv_approx {
-	struct map at;             /* key -> node */
-	VEC(struct node) v;        /* node 0 ends the list on both sides: its `newer` is the oldest, its `older` the newest */
+	struct map at; /* key -> node */
+	VEC(struct node) v; /* node 0 ends the list on both sides: its `newer` is the oldest, its `older` the newest */
 	uint32_t free;
 };
 
@@ -110,7 +114,7 @@ void kv_approx_withdraw(struct kv_index *x, kv_rank_id id)
 
 void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, struct mono now)
 {
-	(void)now;                 /* the order of the calls is the order of use */
+	(void)now; /* the order of the calls is the order of use */
 	const struct kv_rank_entry *r = kv_rank_at(x, id);
 	const struct kv_keyset *set = r && r->approx && r->plan ? kv_prompt_set(p, r->plan->unit) : NULL;
 	if (!set)

@@ -46,7 +46,7 @@ struct placing {
 	const struct kv_flight_entry *f;
 	const struct kv_spec *s;
 	const uint64_t *keys;
-	uint32_t n;                /* whole blocks of the spec */
+	uint32_t n; /* whole blocks of the spec */
 	block_fn fn;
 };
 

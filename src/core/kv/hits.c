@@ -1,7 +1,8 @@
 /* hits.c: one walk over a prompt's keys gives every candidate's hit.
  *
  * Full attention: a bit per candidate is alive until its first missing block; the walk stops when none is left. Keys are
- * taken in small lots so that memory is asked for well ahead: first the slot, then, when many hold the key, its row of bits. A candidate about to drop out is kept alive by a prompt in flight that will hold the block.
+ * taken in small lots so that memory is asked for well ahead: first the slot, then, when many hold the key, its row of
+ * bits. A candidate about to drop out is kept alive by a prompt in flight that will hold the block.
  * Other groups only shorten what full attention found, candidate by candidate (the rule: vllm-observed.md I.3). */
 #include <string.h>
 
@@ -13,14 +14,17 @@ struct walk {
 	const struct kv_index *x;
 	const struct kv_spec *spec;
 	const uint64_t *keys;
-	uint32_t n_items;              /* blocks * groups of the spec: group by group within a block */
+	uint32_t n_items; /* blocks * groups of the spec: group by group within a block */
 	uint32_t words;
 	uint64_t *alive;
-	uint32_t *run;                 /* by seat: whole leading blocks */
+	uint32_t *run; /* by seat: whole leading blocks */
 };
 
 /* What a lot of items needs on its way: asked of memory, then read, then used. */
-struct lot { const struct kv_entry *home[LOT]; uint64_t key[LOT], value[LOT]; };
+struct lot {
+	const struct kv_entry *home[LOT];
+	uint64_t key[LOT], value[LOT];
+};
 
 #define inlined static inline __attribute__((always_inline))
 
@@ -178,7 +182,7 @@ struct fit {
 	const struct kv_rank_entry *r;
 	kv_rank_id id;
 	const uint64_t *keys;
-	uint32_t full_tok;             /* the run of spec 0 when it is full attention */
+	uint32_t full_tok; /* the run of spec 0 when it is full attention */
 };
 
 static bool holds_all(const struct fit *f, const struct kv_spec *s, uint32_t i)

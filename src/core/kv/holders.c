@@ -283,7 +283,7 @@ void kv_holders_scrub(struct kv_holders *h, uint32_t shard, const uint64_t *mask
 		struct kv_entry *e = &s->slots[i];
 		uint64_t v = e->value ? value_scrub(h, e->value, mask) : 0;
 		if (e->value && v == 0) {
-			remove_slot(h, s, e);          /* what shifts in here is looked at next */
+			remove_slot(h, s, e); /* what shifts in here is looked at next */
 		} else {
 			e->value = v;
 			i++;

@@ -213,6 +213,12 @@ void kv_index_hold(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes)
 /* How far ahead of its turn a delta's slot is fetched. */
 enum { AHEAD = 12 };
 
+static uint64_t first_key(const struct kv_delta *d)
+{
+	uint32_t groups = d->add_groups | d->del_groups;
+	return d->key + kv_group_salt(groups ? (uint32_t)__builtin_ctz(groups) : 0);
+}
+
 void kv_index_apply(struct kv_index *x, kv_rank_id id, const struct kv_delta *d, size_t n)
 {
 	struct kv_rank_entry *r = rank_at(x, id);
@@ -223,7 +229,7 @@ void kv_index_apply(struct kv_index *x, kv_rank_id id, const struct kv_delta *d,
 		kv_approx_confirm(r->approx, d[i].key);
 	for (size_t i = 0; i < n; i++) {
 		if (i + AHEAD < n)
-			kv_prefetch(&x->held, d[i + AHEAD].key + kv_group_salt((uint32_t)__builtin_ctz(d[i + AHEAD].add_groups | d[i + AHEAD].del_groups | 1u << 31)));
+			kv_prefetch(&x->held, first_key(&d[i + AHEAD]));
 		for (uint32_t g = d[i].add_groups & ((1u << KV_MAX_GROUPS) - 1); g; g &= g - 1)
 			kv_index_hold(x, id, d[i].key + kv_group_salt((uint32_t)__builtin_ctz(g)), true);
 		for (uint32_t g = d[i].del_groups & ((1u << KV_MAX_GROUPS) - 1); g; g &= g - 1)
@@ -292,8 +298,7 @@ struct kv_index_stats kv_index_stats(const struct kv_index *x)
 		.owner_bytes = kv_owners_bytes(&x->owners),
 	};
 	s.bytes = sizeof(*x) + KV_MAX_RANKS * (sizeof(*x->ranks) + sizeof(*x->seat_rank) + sizeof(*x->seats)) + sizeof(*x->scratch) +
-		  kv_holders_bytes(&x->held) + kv_holders_bytes(&x->flights.held) + flight_bytes(x) +
-		  s.owner_bytes;
+		  kv_holders_bytes(&x->held) + kv_holders_bytes(&x->flights.held) + flight_bytes(x) + s.owner_bytes;
 	for (uint32_t i = 0; i < x->n_ranks; i++)
 		s.bytes += kv_approx_bytes(x->ranks[i].approx);
 	return s;

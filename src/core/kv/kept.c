@@ -4,7 +4,10 @@
 #include <string.h>
 
 /* Lays pieces one behind the other; with p NULL it only measures. */
-struct packer { char *p; size_t n; };
+struct packer {
+	char *p;
+	size_t n;
+};
 
 static void *pack(struct packer *k, const void *from, size_t n)
 {

@@ -38,7 +38,8 @@ static uint64_t add_prompt_extras(uint64_t h, const struct kv_prompt_extras *x, 
 	return h;
 }
 
-size_t kv_prompt_keys(uint64_t seed, const uint32_t *ids, size_t n_ids, uint32_t block_size, const struct kv_prompt_extras *x, uint64_t *ret_keys)
+size_t kv_prompt_keys(
+	uint64_t seed, const uint32_t *ids, size_t n_ids, uint32_t block_size, const struct kv_prompt_extras *x, uint64_t *ret_keys)
 {
 	size_t n = block_size ? n_ids / block_size : 0;
 	uint64_t key = seed;

@@ -50,7 +50,7 @@ void kv_owners_resize(struct kv_owners *o, uint64_t capacity_blocks)
 	while (n < want)
 		n *= 2;
 	if (n <= o->n_buckets && n > o->n_buckets / 4)
-		return;                /* shrinks late, so that a rank that comes and goes does not move the table each time */
+		return; /* shrinks late, so that a rank that comes and goes does not move the table each time */
 	struct kv_owners to = { must_calloc((size_t)n * WAYS, sizeof(*to.v)), n, 0 };
 	for (size_t i = 0; i < (size_t)o->n_buckets * WAYS; i++)
 		if (o->v[i].gen)
@@ -101,13 +101,15 @@ static bool is_asked(const struct kv_index *x, const struct kv_owner_entry *e, c
 	return false;
 }
 
-bool kv_index_owner(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t min_tok, kv_rank_id *ret_id, uint32_t *ret_tok)
+bool kv_index_owner(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t min_tok,
+	kv_rank_id *ret_id, uint32_t *ret_tok)
 {
 	uint32_t best_tok = 0;
 	kv_rank_id best = 0;
 	for (uint32_t s = 0; x->owners.n_buckets && s < p->n_sets; s++) {
 		const struct kv_keyset *set = &p->sets[s];
-		for (uint32_t b = set->block_size ? longest(p, set) : 0; b && b * set->block_size >= MAX(min_tok, best_tok + 1); b = step_down(b)) {
+		for (uint32_t b = set->block_size ? longest(p, set) : 0; b && b * set->block_size >= MAX(min_tok, best_tok + 1);
+			b = step_down(b)) {
 			const struct kv_owner_entry *e = place(&x->owners, set->keys[b - 1]);
 			if (!e->gen || e->key != set->keys[b - 1] || !is_asked(x, e, ranks, n))
 				continue;

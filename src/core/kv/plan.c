@@ -10,7 +10,8 @@ bool kv_plan_is(const struct kv_plan *p, const struct kv_group *g, size_t n)
 	if (p->n_groups != n)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (p->groups[i].kind != g[i].kind || p->groups[i].window_tok != g[i].window_tok || p->groups[i].block_size != g[i].block_size)
+		if (p->groups[i].kind != g[i].kind || p->groups[i].window_tok != g[i].window_tok ||
+			p->groups[i].block_size != g[i].block_size)
 			return false;
 	return true;
 }

@@ -138,7 +138,7 @@ static bool is_restart(struct kv_rank *r, uint64_t seq, const struct kv_batch *b
 	if (b->ts_s > r->s.last_ts_s)
 		return true;
 	if (b->ts_s == r->s.last_ts_s && seq + 1 < r->s.next_seq && live_fell)
-		return true;       /* a worker whose batches carry no time */
+		return true; /* a worker whose batches carry no time */
 	return live_fell && ++r->stale_run >= STALE_RUN_MAX;
 }
 
@@ -181,7 +181,7 @@ static void take_replayed(struct kv_rank *r, uint64_t seq, const struct kv_batch
 		r->rep_differs |= seq + 1 == r->s.next_seq && b->ts_s != r->s.last_ts_s;
 		return;
 	}
-	r->rep_differs |= first && r->s.seen_any;      /* begins behind what we have seen: that batch is gone */
+	r->rep_differs |= first && r->s.seen_any; /* begins behind what we have seen: that batch is gone */
 	if (r->rep_differs)
 		return;
 	bool gap = seq > r->s.next_seq, cut = gap && !r->s.seen_any;
@@ -236,7 +236,7 @@ enum kv_act kv_rank_replay_end(struct kv_rank *r, bool all)
 		return ask_all(r);
 	}
 	if (all && !r->s.seen_any)
-		r->s.uncertain = false;        /* the worker has sent nothing yet */
+		r->s.uncertain = false; /* the worker has sent nothing yet */
 	bool still_behind = r->kept.v.n && r->kept.v.p[0].seq > r->s.next_seq && r->s.next_seq == r->asked_at;
 	r->fruitless = !all ? FRUITLESS_MAX : still_behind ? r->fruitless + 1 : 0;
 	enum kv_act view = look_at_view(r, all);

@@ -129,7 +129,10 @@ void bench_recording_free(struct bench_recording *r)
 	arena_done(&r->a);
 }
 
-static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
 bool bench_recording_hex(struct arena *a, struct str hex, struct str *ret_bytes)
 {

@@ -22,18 +22,26 @@ struct worker {
 	struct kv_rank *rank;
 	kv_rank_id id;
 	struct kv_group groups[KV_MAX_GROUPS];
-	bool any;                  /* an event or a replayed batch was seen */
-	bool reset;                /* the cache was reset, its clear has not come */
-	bool salts_unsaid;         /* its stores carry no extra keys */
-	bool adapters_unsaid;      /* its stores number adapters and do not name them */
-	bool tails;                /* it stores partial tails */
-	struct map salted;         /* first-block keys, without their salt, of prompts sent with one */
-	struct map paths;          /* adapter -> hash of the path it was loaded from */
-	struct map reloaded;       /* adapters that changed their path */
+	bool any; /* an event or a replayed batch was seen */
+	bool reset; /* the cache was reset, its clear has not come */
+	bool salts_unsaid; /* its stores carry no extra keys */
+	bool adapters_unsaid; /* its stores number adapters and do not name them */
+	bool tails; /* it stores partial tails */
+	struct map salted; /* first-block keys, without their salt, of prompts sent with one */
+	struct map paths; /* adapter -> hash of the path it was loaded from */
+	struct map reloaded; /* adapters that changed their path */
 };
 
-struct outcome { struct str id; struct worker *w; uint32_t prompt_tok, predicted, reported; enum excuse excuse; };
-struct flying { uint64_t request; kv_flight f; };
+struct outcome {
+	struct str id;
+	struct worker *w;
+	uint32_t prompt_tok, predicted, reported;
+	enum excuse excuse;
+};
+struct flying {
+	uint64_t request;
+	kv_flight f;
+};
 
 struct replay {
 	struct bench_recording *rec;
@@ -202,7 +210,11 @@ static void take_replay(struct worker *w, const struct json_val *line)
 
 /* ---- requests ---- */
 
-struct prompt { struct kv_prompt kv; const uint32_t *ids; size_t n_ids; };
+struct prompt {
+	struct kv_prompt kv;
+	const uint32_t *ids;
+	size_t n_ids;
+};
 
 static size_t read_ids(struct arena *a, const struct json_val *v, const uint32_t **ret)
 {
@@ -289,7 +301,7 @@ static uint32_t predict(struct worker *w, const struct json_val *truth, const st
 	uint64_t choices = 1;
 	json_u64(json_get(truth, STR("n")), &choices);
 	if (is_there(truth, STR("prompt_logprobs")) || (json_true(json_get(truth, STR("echo"))) && is_there(truth, STR("logprobs"))))
-		return 0;              /* the worker does not look */
+		return 0; /* the worker does not look */
 	size_t ahead = stream ? 0 : n - 1 + (choices > 1);
 	kv_flight *f = must_calloc(ahead + 1, sizeof(*f));
 	for (size_t i = 0; i < ahead; i++)
@@ -459,18 +471,15 @@ static void take_line(struct replay *r, const struct json_val *line)
 
 /* ---- the verdict ---- */
 
-static enum excuse final_excuse(const struct outcome *o)
-{
-	return o->excuse == NONE && o->w->tails ? PARTIAL_TAIL : o->excuse;
-}
+static enum excuse final_excuse(const struct outcome *o) { return o->excuse == NONE && o->w->tails ? PARTIAL_TAIL : o->excuse; }
 
 static void print_details(const struct replay *r, const uint32_t *by_kind)
 {
 	for (size_t i = 0; i < r->outcomes.n; i++) {
 		const struct outcome *o = &r->outcomes.p[i];
 		if (o->predicted != o->reported)
-			printf("  miss %.*s at %.*s: prompt %u, predicted %u, reported %u%s%s\n", STR_ARG(o->id), STR_ARG(o->w->name), o->prompt_tok,
-				o->predicted, o->reported, final_excuse(o) ? ", excused: " : "", EXCUSES[final_excuse(o)]);
+			printf("  miss %.*s at %.*s: prompt %u, predicted %u, reported %u%s%s\n", STR_ARG(o->id), STR_ARG(o->w->name),
+				o->prompt_tok, o->predicted, o->reported, final_excuse(o) ? ", excused: " : "", EXCUSES[final_excuse(o)]);
 	}
 	for (int k = 1; k < N_EXCUSES; k++)
 		if (by_kind[k])
@@ -482,9 +491,9 @@ static void print_details(const struct replay *r, const uint32_t *by_kind)
 	for (size_t i = 0; i < r->workers.n; i++) {
 		struct kv_rank_stats s = kv_rank_stats(r->workers.p[i]->rank);
 		if (s.batches)
-			printf("  %.*s: %llu batches, %llu stored, %llu removed, %llu unplaced, %llu restarts\n", STR_ARG(r->workers.p[i]->name),
-				(unsigned long long)s.batches, (unsigned long long)s.stored_blocks, (unsigned long long)s.removed_blocks,
-				(unsigned long long)s.unplaced, (unsigned long long)s.restarts);
+			printf("  %.*s: %llu batches, %llu stored, %llu removed, %llu unplaced, %llu restarts\n",
+				STR_ARG(r->workers.p[i]->name), (unsigned long long)s.batches, (unsigned long long)s.stored_blocks,
+				(unsigned long long)s.removed_blocks, (unsigned long long)s.unplaced, (unsigned long long)s.restarts);
 	}
 }
 
