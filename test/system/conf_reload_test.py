@@ -268,3 +268,24 @@ def test_print_config_and_help(tmp_path):
     text = serve("--help").stdout
     for flag in "--worker --listen --admin --routing --threads --tokens --log-level --version --print-config".split():
         assert flag in text
+
+
+def test_case_routers_61_too_many_workers_are_refused_not_dropped(tmp_path):
+    """smg#1706: over 2048 workers were dropped in silence"""
+    file = tmp_path / "many.yaml"
+    file.write_text(pool([f"http://10.{i // 250}.0.{i % 250}:8000" for i in range(2049)]))
+    r = serve("-c", file)
+    assert r.returncode == 1 and "2049 workers are named: at most 2048 are allowed" in r.stderr
+
+
+def test_case_routers_63_a_change_of_a_worker_takes_effect(start, tmp_path):
+    """smg#1967: an update that fails in silence"""
+    fleet = Fleet(start, 1)
+    file = tmp_path / "pool.yaml"
+    file.write_text(pool([fleet.url()]))
+    g = Gateway(start, args=["-c", file])
+    assert eventually(lambda: ready(g).status == 200, 5)
+    replace(file, HEAD.format(kind="WorkerPool", name="q") + f"  routing: random\n  workers:\n  - {{url: \"{fleet.url()}\", role: decode, labels: {{a: b}}, accelerator: llama-8b-l4}}\n")
+    assert eventually(lambda: [(w["role"], w["pool"], w["accelerator"], w["labels"]) for w in g.workers()] == [("decode", "q", "llama-8b-l4", {"a": "b"})], 5), g.workers()
+    assert client.call(g.admin, "GET", "/api/v1/pools").json["pools"][0]["routing"] == "random"
+    assert g.chat().status == 200

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "brain/brain.h"
 #include "conf/conf_priv.h"
 #include "conf/worker.h"
 #include "engine/engine.h"
@@ -97,8 +98,18 @@ static void flag_options(struct conf_draft *d, const struct conf_sources *s)
 }
 
 /* What is allowed by every row alone but not in this version or not together. */
+static void check_count(struct conf_draft *d)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < d->pools.n; i++)
+		n += d->pools.p[i].n_workers;
+	if (n > BRAIN_MAX_WORKERS)
+		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("workers"), "%zu workers are named: at most %d are allowed in one process", n, BRAIN_MAX_WORKERS);
+}
+
 static void check_whole(struct conf_draft *d)
 {
+	check_count(d);
 	const struct conf_option *tokens = conf_option_of_key(STR("tokens.from"));
 	if (str_eq(conf_word(tokens->words, d->c->opts.gate.tokens), STR("local")))
 		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("tokens.from"), "local is not in this version (the tokenizer comes later): must be auto, worker or none");

@@ -20,7 +20,7 @@ struct feed_disc {
 	char fault[256];
 };
 
-struct reading { struct feed_disc *d; const struct conf_pool *pool; struct arena arena; VEC(struct conf_worker) workers; size_t bad, line; };
+struct reading { struct feed_disc *d; const struct conf_pool *pool; struct arena arena; VEC(struct conf_worker) workers; size_t bad, line, over; };
 
 static void say_line(struct reading *r, const char *what)
 {
@@ -49,6 +49,8 @@ static void read_line(struct reading *r, struct str line)
 		say_line(r, "this worker stands in the file already");
 	else if (kind == CONF_LINE_WORKER && r->workers.n < BRAIN_MAX_WORKERS)
 		VEC_PUSH(&r->workers, w);
+	else if (kind == CONF_LINE_WORKER)
+		r->over++;
 }
 
 static void set_fault(struct feed_disc *d, const char *why)
@@ -68,6 +70,8 @@ static void take(struct feed_disc *d, struct reading *r)
 		arena_done(&r->arena);
 		return;
 	}
+	if (r->over > 0)
+		LOG_ERROR("discovery_too_many", "file=%s workers_left_out=%zu at most %d are allowed in one process", d->path.p, r->over, BRAIN_MAX_WORKERS);
 	feed_count1(d->feed, FEED_M_DISCOVERY, "read");
 	LOG_INFO("discovery_read", "file=%s workers=%zu bad_lines=%zu", d->path.p, r->workers.n, r->bad);
 	VEC_FREE(&d->workers);

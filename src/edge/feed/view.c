@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "feed/feed_priv.h"
 
 struct feed_view *feed_view_ref(struct feed_view *v)
@@ -55,14 +56,6 @@ static const struct str *copy_strs(struct arena *a, const struct str *from, size
 	return to;
 }
 
-static const struct brain_worker_view *brain_of(const struct brain_worker_view *views, size_t n, brain_worker id)
-{
-	for (size_t i = 0; i < n; i++)
-		if (views[i].id == id)
-			return &views[i];
-	return NULL;
-}
-
 static void make_worker(struct feed_view *v, const struct feed_worker *w, const struct brain_worker_view *b, struct feed_view_worker *out)
 {
 	struct arena *a = &v->arena;
@@ -87,19 +80,24 @@ static void make_workers(const struct feed *f, struct feed_view *v)
 	const struct brain_worker_view *views;
 	arena_init(&scratch, 0);
 	size_t n_views = brain_workers(f->brain, &views, &scratch), n = 0;
+	struct map seen;
+	map_init(&seen);
+	for (size_t i = 0; i < n_views; i++)
+		map_put_ptr(&seen, views[i].id, (void *)(uintptr_t)&views[i]);
 	LIST_FOR(&f->workers, it)
 		n++;
 	struct feed_view_worker *list = arena_new(&v->arena, struct feed_view_worker, n + 1);
 	n = 0;
 	LIST_FOR(&f->workers, it) {
 		const struct feed_worker *w = container_of(it, struct feed_worker, node);
-		const struct brain_worker_view *b = brain_of(views, n_views, w->id);
+		const struct brain_worker_view *b = map_get_ptr(&seen, w->id);
 		if (b != NULL)
 			make_worker(v, w, b, &list[n++]);
 	}
 	qsort(list, n, sizeof(*list), by_id);
 	v->workers = list;
 	v->n_workers = n;
+	map_done(&seen);
 	arena_done(&scratch);
 }
 

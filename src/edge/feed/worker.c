@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "feed/feed_priv.h"
+#include "sched/profile.h"
 
 static struct brain_worker_conf brain_conf(const struct feed_worker *w, const struct conf_pool *p)
 {
@@ -29,6 +30,16 @@ static void copy_conf(struct feed_worker *w, const struct conf_worker *c, const 
 	w->host_header = str_of(arena_printf(a, c->ipv6 ? "[%.*s]:%u" : "%.*s:%u", STR_ARG(c->host), c->port));
 	w->authorization = c->api_key.n > 0 ? str_of(arena_printf(a, "Bearer %.*s", STR_ARG(c->api_key))) : (struct str){ "", 0 };
 	arena_done(&old);
+}
+
+static void say_unknown_accelerator(const struct feed_worker *w)
+{
+	bool known = true;
+	if (w->conf.accelerator.n > 0)
+		(void)sched_profile_find(w->conf.accelerator, &known);
+	if (!known)
+		LOG_WARN("accelerator_unknown", "worker=%.*s accelerator=%.*s instead=%s the start values of the default profile are used and corrected by what is measured", STR_ARG(w->conf.url),
+		         STR_ARG(w->conf.accelerator), SCHED_PROFILE_DEFAULT);
 }
 
 static void own_address(struct feed_worker *w)
@@ -61,6 +72,7 @@ struct feed_worker *feed_worker_new(struct feed *f, const struct conf_worker *c,
 		return NULL;
 	}
 	LOG_INFO("worker_added", "worker=%.*s pool=%.*s source=%.*s", STR_ARG(w->conf.url), STR_ARG(w->pool.n ? w->pool : STR("-")), STR_ARG(w->source));
+	say_unknown_accelerator(w);
 	list_add_tail(&f->workers, &w->node);
 	brain_kv_status(f->brain, w->id, 0, false, false, io_now(f->loop));
 	feed_jobs_start(w);

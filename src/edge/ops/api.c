@@ -1,4 +1,5 @@
 /* State as JSON: workers, pools, index, decisions. Member names are a contract with users: add, do not rename. */
+#include "base/map.h"
 #include "ops/ops_priv.h"
 
 struct sums { uint64_t requests, prompt_tok, contexts, context_tok, blocks, seq; int64_t lag_us; bool seen, approx, uncertain; };
@@ -134,26 +135,32 @@ static void put_worker(struct json_writer *w, const struct brain_worker_view *v,
 	json_put_close(w, '}');
 }
 
-static const struct feed_worker_info *info_of(const struct feed_worker_info *infos, size_t n, brain_worker id)
+const struct feed_worker_info **ops_infos(const struct ops *o, const struct brain_worker_view *views, size_t n, struct arena *a)
 {
+	const struct feed_worker_info *infos, **of = arena_new(a, const struct feed_worker_info *, n + 1);
+	struct map by_id;
+	size_t n_infos = feed_infos(o->feed, a, &infos);
+	map_init(&by_id);
+	for (size_t i = 0; i < n_infos; i++)
+		map_put_ptr(&by_id, infos[i].id, (void *)(uintptr_t)&infos[i]);
 	for (size_t i = 0; i < n; i++)
-		if (infos[i].id == id)
-			return &infos[i];
-	return NULL;
+		of[i] = map_get_ptr(&by_id, views[i].id);
+	map_done(&by_id);
+	return of;
 }
 
 void ops_put_workers(const struct ops *o, struct json_writer *w)
 {
 	struct arena a;
 	const struct brain_worker_view *views;
-	const struct feed_worker_info *infos;
 	arena_init(&a, 0);
-	size_t n = brain_workers(feed_brain(o->feed), &views, &a), n_infos = feed_infos(o->feed, &a, &infos);
+	size_t n = brain_workers(feed_brain(o->feed), &views, &a);
+	const struct feed_worker_info **infos = ops_infos(o, views, n, &a);
 	json_put_open(w, '{');
 	json_put_key(w, STR("workers"));
 	json_put_open(w, '[');
 	for (size_t i = 0; i < n; i++)
-		put_worker(w, &views[i], info_of(infos, n_infos, views[i].id));
+		put_worker(w, &views[i], infos[i]);
 	json_put_close(w, ']');
 	json_put_close(w, '}');
 	arena_done(&a);

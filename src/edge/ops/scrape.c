@@ -99,15 +99,7 @@ static const struct rank_row rank_rows[] = {
 	{ "kvasir_worker_event_queue_bytes", OBS_GAUGE, "Event bytes that wait to be decoded.", r_queue },
 };
 
-struct scrape { const struct brain_worker_view *views; size_t n; const struct feed_worker_info *infos; size_t n_infos; };
-
-static const struct feed_worker_info *info_of(const struct scrape *c, brain_worker id)
-{
-	for (size_t i = 0; i < c->n_infos; i++)
-		if (c->infos[i].id == id)
-			return &c->infos[i];
-	return NULL;
-}
+struct scrape { const struct brain_worker_view *views; const struct feed_worker_info **infos; size_t n; };   /* infos[i] may be NULL */
 
 static enum err put_workers(struct buf *b, const struct scrape *c)
 {
@@ -116,17 +108,16 @@ static enum err put_workers(struct buf *b, const struct scrape *c)
 		const struct worker_row *row = &worker_rows[k];
 		TRY(obs_text_family(b, row->name, row->kind, row->help));
 		for (size_t i = 0; i < c->n; i++) {
-			struct seen s = { &c->views[i], info_of(c, c->views[i].id) };
+			struct seen s = { &c->views[i], c->infos[i] };
 			TRY(obs_text_sample(b, row->name, labels, (struct str[]){ s.v->url, s.v->pool }, 2, row->value(&s)));
 		}
 	}
 	return ERR_OK;
 }
 
-static enum err put_ranks_of(struct buf *b, const struct scrape *c, const struct rank_row *row, const struct brain_worker_view *v)
+static enum err put_ranks_of(struct buf *b, const struct rank_row *row, const struct brain_worker_view *v, const struct feed_worker_info *f)
 {
 	static const char *const labels[] = { "worker", "pool", "rank" };
-	const struct feed_worker_info *f = info_of(c, v->id);
 	for (uint32_t i = 0; i < v->n_ranks; i++) {
 		char rank[12];
 		int n = snprintf(rank, sizeof(rank), "%u", v->ranks[i].rank);
@@ -141,7 +132,7 @@ static enum err put_ranks(struct buf *b, const struct scrape *c)
 	for (size_t k = 0; k < ARRAY_LEN(rank_rows); k++) {
 		TRY(obs_text_family(b, rank_rows[k].name, rank_rows[k].kind, rank_rows[k].help));
 		for (size_t i = 0; i < c->n; i++)
-			TRY(put_ranks_of(b, c, &rank_rows[k], &c->views[i]));
+			TRY(put_ranks_of(b, &rank_rows[k], &c->views[i], c->infos[i]));
 	}
 	return ERR_OK;
 }
@@ -245,7 +236,7 @@ enum err ops_scrape(struct ops *o, struct buf *b)
 	TRY(obs_write(b, &feed_set, 1));
 	arena_init(&a, 0);
 	c.n = brain_workers(feed_brain(o->feed), &c.views, &a);
-	c.n_infos = feed_infos(o->feed, &a, &c.infos);
+	c.infos = ops_infos(o, c.views, c.n, &a);
 	enum err e = put_states(b, &c);
 	e = e == ERR_OK ? put_workers(b, &c) : e;
 	e = e == ERR_OK ? put_ranks(b, &c) : e;
