@@ -21,7 +21,7 @@ static void put(struct kv_index *x, kv_rank_id id, uint64_t key)
 {
 	struct kv_flights *f = &x->flights;
 	uint64_t n = 0;
-	if (kv_holders_add(&f->held, key, id))
+	if (kv_holders_add(&f->held, key, x->ranks[id].seat))
 		return;
 	map_get(&f->more, pair(key, id), &n);
 	map_put(&f->more, pair(key, id), n + 1);
@@ -32,7 +32,7 @@ static void take(struct kv_index *x, kv_rank_id id, uint64_t key)
 	struct kv_flights *f = &x->flights;
 	uint64_t n;
 	if (!map_get(&f->more, pair(key, id), &n))
-		kv_holders_del(&f->held, key, id);
+		kv_holders_del(&f->held, key, x->ranks[id].seat);
 	else if (n > 1)
 		map_put(&f->more, pair(key, id), n - 1);
 	else
@@ -92,23 +92,24 @@ static void each_block(struct kv_index *x, const struct kv_flight_entry *f, bloc
 static void place(struct kv_index *x, uint32_t at)
 {
 	struct kv_flight_entry *f = &x->flights.v.p[at];
-	f->plan = x->ranks[f->rank].plan;
-	f->match_tok = f->plan && !f->plan->simple ? kv_index_full_match(x, &f->p, f->rank) : 0;
+	struct kv_plan *plan = x->ranks[f->rank].plan;
+	if (f->plan != plan)
+		f->match_tok = plan && !plan->simple ? kv_index_full_match(x, &f->p, f->rank) : 0;
+	f->plan = plan;
 	each_block(x, f, put);
 }
 
-static void unplace(struct kv_index *x, uint32_t at)
-{
-	struct kv_flight_entry *f = &x->flights.v.p[at];
-	each_block(x, f, take);
-	f->plan = NULL;
-}
+static void unplace(struct kv_index *x, uint32_t at) { each_block(x, &x->flights.v.p[at], take); }
 
-/* The old plan lives until this returns. */
-void kv_flights_replan(struct kv_index *x, kv_rank_id id)
+/* The plan they were placed under lives until this returns. */
+void kv_flights_lift(struct kv_index *x, kv_rank_id id)
 {
 	for (uint32_t at = x->ranks[id].flights; at; at = x->flights.v.p[at].next)
 		unplace(x, at);
+}
+
+void kv_flights_land(struct kv_index *x, kv_rank_id id)
+{
 	for (uint32_t at = x->ranks[id].flights; at; at = x->flights.v.p[at].next)
 		place(x, at);
 }

@@ -18,6 +18,7 @@ struct walk {
 	uint32_t words;
 	uint64_t *alive;
 	uint32_t *run; /* by seat: whole leading blocks */
+	bool flights;  /* a prompt in flight vouched for somebody: more such blocks follow */
 };
 
 /* What a lot of items needs on its way: asked of memory, then read, then used. */
@@ -50,6 +51,8 @@ inlined void ask_slots(const struct walk *w, uint32_t from, bool plain, struct l
 		l->key[i] = key;
 		l->home[i] = home;
 	}
+	for (uint32_t i = 0; w->flights && i < n; i++)
+		kv_prefetch(&w->x->flights.held, l->key[i]);
 }
 
 /* An empty slot has no key and no value, so a match needs no second look. */
@@ -77,24 +80,9 @@ inlined void ask_rows(const struct walk *w, uint32_t from, uint32_t words, struc
 	}
 }
 
-bool kv_index_holds(const struct kv_index *x, const struct kv_rank_entry *r, kv_rank_id id, uint64_t key)
+bool kv_index_holds(const struct kv_index *x, const struct kv_rank_entry *r, uint64_t key)
 {
-	return kv_holders_has(&x->held, key, r->seat) || (r->n_flights && kv_holders_has(&x->flights.held, key, id));
-}
-
-/* These seats lack the block; those that a prompt in flight vouches for stay. */
-static uint64_t drop_word(const struct walk *w, uint32_t word, uint64_t lacking, uint32_t item)
-{
-	uint64_t gone = 0;
-	for (; lacking; lacking &= lacking - 1) {
-		uint32_t bit = (uint32_t)__builtin_ctzll(lacking), seat = word * 64 + bit;
-		kv_rank_id id = w->x->seat_rank[seat];
-		if (w->x->ranks[id].n_flights && kv_holders_has(&w->x->flights.held, key_at(w, item), id))
-			continue;
-		w->run[seat] = item / w->spec->n_groups;
-		gone |= 1ull << bit;
-	}
-	return gone;
+	return kv_holders_has(&x->held, key, r->seat) || (r->n_flights && kv_holders_has(&x->flights.held, key, r->seat));
 }
 
 /* The row of a value; one that lies in the slot is spread out in `bits`. */
@@ -118,21 +106,30 @@ inlined uint64_t lacking_in(const uint64_t *alive, const uint64_t *row, uint32_t
 	return lacking;
 }
 
-/* Some lack this item; is anybody left? */
-static bool drop_lacking(const struct walk *w, uint32_t item, const uint64_t *row)
+static void note_run(const struct walk *w, uint32_t word, uint64_t gone, uint32_t item)
 {
-	uint64_t left = 0;
+	for (; gone; gone &= gone - 1)
+		w->run[word * 64 + (uint32_t)__builtin_ctzll(gone)] = item / w->spec->n_groups;
+}
+
+/* Some lack this item. Those that a prompt in flight vouches for stay; is anybody left? */
+static bool drop_lacking(struct walk *w, uint32_t item, const uint64_t *row)
+{
+	const struct kv_holders *flights = &w->x->flights.held;
+	uint64_t v = flights->entries ? kv_value(flights, key_at(w, item)) : 0, left = 0;
+	const uint64_t *vouched = row_of(flights->rows, v, w->x->scratch->vouched, w->words);
+	w->flights |= v != 0;
 	for (uint32_t k = 0; k < w->words; k++) {
-		uint64_t lacking = w->alive[k] & ~row[k];
-		if (lacking)
-			w->alive[k] &= ~drop_word(w, k, lacking, item);
+		uint64_t gone = w->alive[k] & ~row[k] & ~vouched[k];
+		note_run(w, k, gone, item);
+		w->alive[k] &= ~gone;
 		left |= w->alive[k];
 	}
 	return left != 0;
 }
 
 /* One lot; is anybody left behind it? */
-inlined bool use_lot(const struct walk *w, uint32_t from, uint32_t words, const struct lot *l)
+inlined bool use_lot(struct walk *w, uint32_t from, uint32_t words, const struct lot *l)
 {
 	uint32_t n = MIN((uint32_t)LOT, w->n_items - from);
 	const uint64_t *rows = w->x->held.rows, *alive = w->alive;
@@ -146,7 +143,7 @@ inlined bool use_lot(const struct walk *w, uint32_t from, uint32_t words, const 
 }
 
 /* `words` and `plain` are constants where this is inlined for the usual case: one group of the plan's own block size. */
-inlined void walk_lots(const struct walk *w, uint32_t words, bool plain)
+inlined void walk_lots(struct walk *w, uint32_t words, bool plain)
 {
 	struct lot lots[RING];
 	for (uint32_t i = 0; i < RING - 1; i++)
@@ -161,7 +158,7 @@ inlined void walk_lots(const struct walk *w, uint32_t words, bool plain)
 }
 
 /* Fills w->run for every seat alive at the start. */
-static void walk(const struct walk *w)
+static void walk(struct walk *w)
 {
 	uint32_t whole = w->n_items / w->spec->n_groups;
 	bool plain = w->spec->n_groups == 1 && w->spec->step == 1;
@@ -180,7 +177,6 @@ static void walk(const struct walk *w)
 struct fit {
 	const struct kv_index *x;
 	const struct kv_rank_entry *r;
-	kv_rank_id id;
 	const uint64_t *keys;
 	uint32_t full_tok; /* the run of spec 0 when it is full attention */
 };
@@ -188,7 +184,7 @@ struct fit {
 static bool holds_all(const struct fit *f, const struct kv_spec *s, uint32_t i)
 {
 	for (uint32_t j = 0; j < s->n_groups; j++)
-		if (!kv_index_holds(f->x, f->r, f->id, kv_spec_key(s, f->keys, i, j)))
+		if (!kv_index_holds(f->x, f->r, kv_spec_key(s, f->keys, i, j)))
 			return false;
 	return true;
 }
@@ -317,7 +313,7 @@ static void hits_of_plan(const struct asked *a, const struct kv_plan *plan)
 		if (!r || r->plan != plan)
 			continue;
 		uint32_t run_tok = full ? a->x->scratch->run[r->seat] * plan->specs[0].block_size : 0;
-		struct fit f = { a->x, r, a->ranks[i], set->keys, run_tok };
+		struct fit f = { a->x, r, set->keys, run_tok };
 		a->ret_hit_tok[i] = plan->simple ? MIN(run_tok, max) : fit(&f, plan, max);
 	}
 }

@@ -12,7 +12,6 @@ struct kv_index *kv_index_new(void)
 {
 	struct kv_index *x = must_calloc(1, sizeof(*x));
 	x->ranks = must_calloc(KV_MAX_RANKS, sizeof(*x->ranks));
-	x->seat_rank = must_calloc(KV_MAX_RANKS, sizeof(*x->seat_rank));
 	x->seats = must_calloc(KV_MAX_RANKS, sizeof(*x->seats));
 	x->scratch = must_calloc(1, sizeof(*x->scratch));
 	x->scrub_at = KV_SHARDS;
@@ -34,7 +33,6 @@ void kv_index_free(struct kv_index *x)
 	kv_holders_done(&x->held);
 	kv_owners_done(&x->owners);
 	free(x->ranks);
-	free(x->seat_rank);
 	free(x->seats);
 	free(x->scratch);
 	free(x);
@@ -99,9 +97,9 @@ static void sit_down(struct kv_index *x, kv_rank_id id)
 	while (!free_seat(x, &seat))
 		scrub(x, KV_SHARDS);
 	x->seats[seat] = KV_SEAT_USED;
-	x->seat_rank[seat] = id;
 	x->ranks[id].seat = seat;
 	kv_holders_widen(&x->held, seat);
+	kv_holders_widen(&x->flights.held, seat);
 }
 
 static void stand_up(struct kv_index *x, kv_rank_id id)
@@ -146,8 +144,9 @@ void kv_index_groups(struct kv_index *x, kv_rank_id id, const struct kv_group *g
 	struct kv_plan *was = r->plan;
 	if (r->approx && was)
 		kv_approx_withdraw(x, id);
+	kv_flights_lift(x, id);
 	r->plan = n ? get_plan(x, g, n) : NULL;
-	kv_flights_replan(x, id);
+	kv_flights_land(x, id);
 	drop_plan(x, was);
 }
 
@@ -173,7 +172,6 @@ enum err kv_index_rank_add(struct kv_index *x, kv_rank_id *ret_id)
 	uint16_t gen = (uint16_t)(x->ranks[id].gen + 1);
 	x->ranks[id] = (struct kv_rank_entry){ .used = true, .gen = gen ? gen : 1 };
 	sit_down(x, (kv_rank_id)id);
-	kv_holders_widen(&x->flights.held, id);
 	size_owners(x);
 	*ret_id = (kv_rank_id)id;
 	return ERR_OK;
@@ -242,8 +240,10 @@ void kv_index_clear(struct kv_index *x, kv_rank_id id)
 	struct kv_rank_entry *r = rank_at(x, id);
 	if (!r || r->blocks == 0)
 		return;
+	kv_flights_lift(x, id);
 	stand_up(x, id);
 	sit_down(x, id);
+	kv_flights_land(x, id);
 	scrub(x, SHARDS_PER_STEP);
 	if (r->approx) {
 		kv_approx_free(r->approx);
@@ -297,7 +297,7 @@ struct kv_index_stats kv_index_stats(const struct kv_index *x)
 		.owners = x->owners.n,
 		.owner_bytes = kv_owners_bytes(&x->owners),
 	};
-	s.bytes = sizeof(*x) + KV_MAX_RANKS * (sizeof(*x->ranks) + sizeof(*x->seat_rank) + sizeof(*x->seats)) + sizeof(*x->scratch) +
+	s.bytes = sizeof(*x) + KV_MAX_RANKS * (sizeof(*x->ranks) + sizeof(*x->seats)) + sizeof(*x->scratch) +
 		  kv_holders_bytes(&x->held) + kv_holders_bytes(&x->flights.held) + flight_bytes(x) + s.owner_bytes;
 	for (uint32_t i = 0; i < x->n_ranks; i++)
 		s.bytes += kv_approx_bytes(x->ranks[i].approx);

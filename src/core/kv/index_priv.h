@@ -106,21 +106,22 @@ struct kv_flight_entry {
 	bool dead;                 /* its rank went */
 	uint32_t match_tok;        /* its own full-attention match at dispatch */
 	uint32_t next, prev;       /* of the same rank; 0 = none */
-	struct kv_plan *plan;      /* under which it was placed, or NULL */
+	struct kv_plan *plan;      /* under which its match was found, or NULL */
 	struct kv_prompt p;        /* keys owned */
 };
 struct kv_flights {
 	VEC(struct kv_flight_entry) v;     /* 0 is not used */
 	uint32_t free;
 	uint64_t n;
-	struct kv_holders held;    /* by rank id */
+	struct kv_holders held;    /* by seat, so that a walk meets them word by word */
 	struct map more;           /* (key, rank) -> flights beyond the first */
 };
 struct kv_rank_entry;
 void kv_flights_init(struct kv_flights *f);
 void kv_flights_done(struct kv_index *x);
-/* The rank's plan changed: its flights are placed anew. */
-void kv_flights_replan(struct kv_index *x, kv_rank_id id);
+/* The rank's plan or seat changes between the two: its flights are put down anew. */
+void kv_flights_lift(struct kv_index *x, kv_rank_id id);
+void kv_flights_land(struct kv_index *x, kv_rank_id id);
 void kv_flights_abandon(struct kv_index *x, kv_rank_id id);
 
 /* ---- approx.c: what a rank without events probably holds, least recently used first out */
@@ -153,13 +154,12 @@ struct kv_rank_entry {
 };
 enum kv_seat { KV_SEAT_FREE, KV_SEAT_USED, KV_SEAT_DIRTY };
 
-struct kv_scratch { uint64_t alive[KV_MAX_WORDS], bits[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS]; };
+struct kv_scratch { uint64_t alive[KV_MAX_WORDS], bits[KV_MAX_WORDS], vouched[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS]; };
 
 struct kv_index {
 	struct kv_rank_entry *ranks;       /* KV_MAX_RANKS */
 	uint32_t n_ranks;                  /* ids ever in use */
 	struct kv_holders held;            /* by seat */
-	uint16_t *seat_rank;
 	uint8_t *seats;                    /* enum kv_seat */
 	uint64_t scrubbing[KV_MAX_WORDS];  /* dirty seats this round takes out */
 	uint32_t scrub_at;                 /* the next shard; KV_SHARDS = no round under way */
@@ -174,6 +174,6 @@ const struct kv_rank_entry *kv_rank_at(const struct kv_index *x, kv_rank_id id);
 void kv_index_hold(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes);        /* key with its group's salt */
 /* The run of leading blocks of spec 0 (full attention) that the rank holds or will hold, in tokens. */
 uint32_t kv_index_full_match(const struct kv_index *x, const struct kv_prompt *p, kv_rank_id id);
-bool kv_index_holds(const struct kv_index *x, const struct kv_rank_entry *r, kv_rank_id id, uint64_t key);
+bool kv_index_holds(const struct kv_index *x, const struct kv_rank_entry *r, uint64_t key);
 
 #endif
