@@ -65,6 +65,32 @@ def test_usage_each_stays_off(gw, up):
     assert r.content == ("".join(DELTAS) + DONE).encode()
 
 
+def test_the_fingerprint_is_where_it_would_be_without_the_asking(gw, up):
+    """vLLM 0.32: on the finishing chunk when nobody asked for usage, else on the usage chunk only"""
+    finish = {"id": "x", "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "stop"}]}
+
+    def script(c):
+        asked = (c.json.get("stream_options") or {}).get("include_usage")
+        c.send(SSE + chunk(DELTAS[1]))
+        if asked:
+            c.send(chunk(event(finish)) + chunk(event({**USAGE_CHUNK, "system_fingerprint": "fp-1"})))
+        else:
+            c.send(chunk(event({**finish, "system_fingerprint": "fp-1"})))
+        c.send(chunk(DONE) + END)
+    up.script = script
+    with client.Client(up.port) as direct:
+        want = direct.request("POST", "/v1/chat/completions", STREAM).response().content.replace(b': "fp-1"', b':"fp-1"').replace(b', "system', b',"system')
+    got = gw.chat(STREAM).content.replace(b': "fp-1"', b':"fp-1"')
+    assert got == want and up.calls[-1].json["stream_options"]["include_usage"]
+    assert gw.chat(ASKED).content.count(b"fp-1") == 1
+
+
+def test_several_answers_are_not_asked_for_usage(gw, up):
+    body = {**STREAM, "n": 2}
+    gw.chat(body)
+    assert up.calls[0].json == body
+
+
 @pytest.mark.parametrize("options", ['"stream_options":{},', '"stream_options":null,', '"stream_options":{"include_usage":false},', ""])
 def test_case_gpustack_6155_injection_leaves_other_bytes(gw, up, options):
     body = '{"model":"m", %s"messages":[{"role":"user","content":"q"}],"stream":true}' % options

@@ -35,6 +35,12 @@ static struct str only_base_model(const struct feed_view *v)
 	return only ? only->id : (struct str){ 0 };
 }
 
+/* Of several answers the usage is not one prompt's, and their finishing events come apart: no usage is asked then. */
+static bool one_answer(const struct api_facts *f)
+{
+	return f->form != API_PROMPT_NONE && f->form != API_PROMPT_TEXTS && f->n == 1 && f->n_ids <= 1;
+}
+
 static enum err read_body(struct gate_req *r, struct api_fault *fault)
 {
 	struct str body = { r->body, r->body_bytes };
@@ -44,7 +50,7 @@ static enum err read_body(struct gate_req *r, struct api_fault *fault)
 	if (r->path->body == API_BODY_FORM)
 		r->facts.model = api_form_model(http_find(r->hr->headers, STR("content-type")), body);
 	TRY(api_patch_report(&r->patch, &r->facts, body, fault));
-	if (r->gate->opts.ask_usage && r->facts.form != API_PROMPT_NONE)
+	if (r->gate->opts.ask_usage && one_answer(&r->facts))
 		r->usage_added = api_patch_usage(&r->patch, &r->facts, body);
 	return ERR_OK;
 }

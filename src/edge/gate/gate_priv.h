@@ -158,6 +158,7 @@ struct gate_req {
 	bool raw; /* no more looking at its events */
 	bool paused, usage_added, saw_done, saw_error, close_delimited, began_tokens;
 	struct sse sse;
+	struct buf held; /* the finishing event: waits for the usage event that is ours */
 	struct api_whole whole;
 	bool reading_whole;
 	uint64_t next_sequence;
@@ -226,6 +227,13 @@ void gate_ask(struct gate_req *r);
 void gate_legs(struct gate_req *r); /* sends to leg r->leg, or the next that works */
 void gate_leg_failed(struct gate_req *r); /* it took no connection: on to the next */
 extern const struct http_call_ops gate_call_ops; /* stream.c */
+/* relay.c: the body; gate_relay_held lets go what is held back */
+void gate_relay_init(struct gate_req *r);
+void gate_relay(struct gate_req *r, struct str piece);
+void gate_relay_end(struct gate_req *r);
+void gate_relay_held(struct gate_req *r);
+void gate_note_id(struct gate_req *r, const char *id);
+void gate_note_usage(struct gate_req *r, const struct api_usage *u);
 void gate_stream_drain(struct gate_req *r); /* the client took what was queued */
 void gate_stream_break(struct gate_req *r, enum err why); /* the answer ends here, whatever was sent */
 

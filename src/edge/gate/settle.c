@@ -145,8 +145,10 @@ static void count_client(struct gate_req *r, struct mono now)
 void gate_settle_client(struct gate_req *r)
 {
 	struct mono now = io_now(r->gate->loop);
-	if (r->streaming)
+	if (r->streaming) {
 		sse_done(&r->sse);
+		buf_done(&r->held);
+	}
 	if (r->reading_whole)
 		api_whole_done(&r->whole);
 	count_client(r, now);

@@ -1,128 +1,7 @@
-/* Stage 6: the worker's answer on its way to the client.
- *
- * Bytes pass as they came. An event stream is split only to look at it, and goes on in whole events: if the worker dies,
- * the client has no half event before the error event. Two exceptions to "as they came": the usage event that the client
- * did not ask for is left out whole, and a stream that ends without its end mark is not ended as if it were complete. */
+/* Stage 6: the worker's answer: its head, its body (relay.c), its end or failure. */
 #include <string.h>
 
 #include "gate/gate_priv.h"
-
-/* ---- to the client */
-
-static void forward(struct gate_req *r, struct str s)
-{
-	if (!s.n)
-		return;
-	r->bytes_out += s.n;
-	size_t queued = http_reply_write(r->hr, s);
-	if (queued > r->gate->high_bytes && r->call && !r->paused) {
-		r->paused = true;
-		http_call_pause(r->call);
-	}
-}
-
-void gate_stream_drain(struct gate_req *r)
-{
-	if (!r->paused)
-		return;
-	r->paused = false;
-	r->progress = io_now(r->gate->loop);
-	if (r->call)
-		http_call_resume(r->call);
-}
-
-/* ---- looking */
-
-static void note_token(struct gate_req *r)
-{
-	if (!r->began_tokens) {
-		r->began_tokens = true;
-		r->t_first = io_now(r->gate->loop);
-		gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_FIRST_TOKEN });
-	}
-	if (++r->untold_tok < GATE_TOKENS_PER_TELL)
-		return;
-	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_TOKENS, .output_tok = r->untold_tok });
-	r->untold_tok = 0;
-}
-
-static void note_id(struct gate_req *r, const char *id)
-{
-	if (!id[0] || r->remembered || r->path->dialect != API_RESPONSES || !r->worker)
-		return;
-	r->remembered = true;
-	gate_remember(r->gate->shared, str_of(id), r->worker->id, r->worker->url);
-}
-
-static void note_usage(struct gate_req *r, const struct api_usage *u)
-{
-	r->has_usage = true;
-	r->usage = *u;
-	if (r->worker && u->cached_tok != API_TOK_UNKNOWN)
-		r->worker->details_seen = true;
-}
-
-/* true: the event is ours and not for the client. */
-static bool look(struct gate_req *r, const struct sse_event *ev)
-{
-	struct api_chunk c;
-	if (!ev->has_data)
-		return false;
-	r->saw_data = true;
-	r->progress = io_now(r->gate->loop);
-	api_chunk_read(r->path->dialect, ev->data, &c);
-	if (c.has_usage)
-		note_usage(r, &c.usage);
-	if (c.has_sequence)
-		r->next_sequence = c.sequence + 1;
-	note_id(r, c.id);
-	switch (c.kind) {
-	case API_CHUNK_CONTENT: note_token(r); break;
-	case API_CHUNK_DONE: r->saw_done = true; break;
-	case API_CHUNK_ERROR: r->saw_error = true; break;
-	case API_CHUNK_USAGE_ONLY: return r->usage_added;
-	case API_CHUNK_OTHER: break;
-	}
-	return false;
-}
-
-static bool inside(struct str whole, struct str part) { return part.p >= whole.p && part.p + part.n <= whole.p + whole.n; }
-
-/* Neighbouring events of one read go out in one write; an event that lies in the splitter's own memory goes at once,
- * because the next look moves it. */
-static void relay_events(struct gate_req *r, struct str piece)
-{
-	struct sse_event ev;
-	struct str run = { piece.p, 0 };
-	enum err e;
-	sse_feed(&r->sse, piece);
-	while ((e = sse_next(&r->sse, &ev)) == ERR_OK) {
-		bool hide = look(r, &ev);
-		bool joins = !hide && inside(piece, ev.raw) && run.p + run.n == ev.raw.p;
-		if (joins) {
-			run.n += ev.raw.n;
-			continue;
-		}
-		forward(r, run);
-		run = (struct str){ ev.raw.p + ev.raw.n, 0 };
-		if (hide)
-			obs_add(r->gate->metrics, r->gate->m_hidden, 1);
-		else if (inside(piece, ev.raw))
-			run = ev.raw;
-		else
-			forward(r, ev.raw);
-		if (!inside(piece, (struct str){ run.p, 0 }))
-			run = (struct str){ piece.p, 0 };
-	}
-	forward(r, run);
-	if (e == ERR_LIMIT) {
-		struct str held, unread;
-		sse_take_rest(&r->sse, &held, &unread);
-		r->raw = true;
-		forward(r, held);
-		forward(r, unread);
-	}
-}
 
 /* ---- the worker's answer */
 
@@ -169,7 +48,7 @@ static void on_head(void *arg, int status, struct http_headers h)
 	}
 	r->streaming = str_istarts(type, STR("text/event-stream"));
 	if (r->streaming)
-		sse_init(&r->sse, GATE_EVENT_MAX_BYTES);
+		gate_relay_init(r);
 	else if (str_istarts(type, STR("application/json")))
 		r->reading_whole = true;
 	if (r->reading_whole)
@@ -180,19 +59,7 @@ static void on_head(void *arg, int status, struct http_headers h)
 	gate_enter(r, GATE_RELAY);
 }
 
-static void on_body(void *arg, struct str piece)
-{
-	struct gate_req *r = arg;
-	if (r->streaming && !r->raw) {
-		relay_events(r, piece);
-		return;
-	}
-	r->progress = io_now(r->gate->loop);
-	r->saw_data = true;
-	if (r->reading_whole)
-		api_whole_feed(&r->whole, piece);
-	forward(r, piece);
-}
+static void on_body(void *arg, struct str piece) { gate_relay(arg, piece); }
 
 static void read_whole(struct gate_req *r)
 {
@@ -202,16 +69,9 @@ static void read_whole(struct gate_req *r)
 	api_whole_read(&r->whole, r->path->dialect, &res);
 	r->saw_error = res.error;
 	if (res.has_usage)
-		note_usage(r, &res.usage);
+		gate_note_usage(r, &res.usage);
 	if (r->worker_status < 300)
-		note_id(r, res.id);
-}
-
-static void drain_events(struct gate_req *r)
-{
-	struct sse_event ev;
-	if (r->streaming && !r->raw && sse_end(&r->sse, &ev) && !look(r, &ev))
-		forward(r, ev.raw);
+		gate_note_id(r, res.id);
 }
 
 /* Did the stream end without saying so? The last chunk alone proves nothing: a proxy in between may have added it. */
@@ -243,7 +103,7 @@ static void tell_usage(struct gate_req *r)
 static void on_end(void *arg)
 {
 	struct gate_req *r = arg;
-	drain_events(r);
+	gate_relay_end(r);
 	r->call = NULL;
 	read_whole(r);
 	if (ended_early(r)) {
@@ -275,6 +135,7 @@ void gate_stream_break(struct gate_req *r, enum err why)
 {
 	enum brain_outcome o = outcome_of(why, &r->outcome);
 	gate_call_drop(r);
+	gate_relay_held(r);
 	tell_usage(r);
 	gate_settle_worker(r, o, r->worker_status);
 	gate_fail(r, why, NULL, NULL);
