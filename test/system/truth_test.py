@@ -82,6 +82,18 @@ def test_a_wrong_report_is_a_miss_without_excuse(recordings, tmp_path):
     assert result.returncode == 1
 
 
+def test_case_sim_624_identity_is_the_connections_not_the_topics(recordings, tmp_path):
+    source = recordings / "vllm-0.32.0-concurrent"
+    other = tmp_path / "topics"
+    other.mkdir()
+    (other / "run.json").write_bytes((source / "run.json").read_bytes())
+    text = (source / "timeline.jsonl").read_text()
+    topic = re.search(r'"frames":\["([0-9a-f]+)"', text)[1]
+    for new in ("", "kv@pod-7@model".encode().hex()):
+        (other / "timeline.jsonl").write_text(text.replace(topic, new))
+        assert truth(other).stdout == "topics requests=89 exact=89 share=1.0000\n"
+
+
 def test_a_folder_that_is_no_recording_is_refused(tmp_path):
     result = truth(tmp_path)
     assert result.returncode == 2

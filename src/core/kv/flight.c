@@ -15,7 +15,8 @@ void kv_flights_init(struct kv_flights *f)
 	VEC_PUSH(&f->v, (struct kv_flight_entry){ 0 });
 }
 
-static uint64_t pair(uint64_t key, kv_rank_id id) { return hash_mix(key + (uint64_t)id * 0x9e3779b97f4a7c15u + 1); }
+/* Mixed twice: keys carry their group as a multiple of the same number an id would be multiplied with. */
+static uint64_t pair(uint64_t key, kv_rank_id id) { return hash_mix(hash_mix(key) + id); }
 
 static void put(struct kv_index *x, kv_rank_id id, uint64_t key)
 {

@@ -108,7 +108,7 @@ static void the_feed_half_counts_as_a_plain_table_does(void **state)
 
 /* ---- the brain half ---- */
 
-enum { FLEET = 9, PROMPTS = 6, TOKENS = 700, MAX_BLOCKS = TOKENS / 8 };
+enum { FLIGHTS = 12, FLEET = 9, PROMPTS = 6, TOKENS = 700, MAX_BLOCKS = TOKENS / 8 };
 
 struct layout { struct kv_group g[4]; size_t n; };
 static const struct layout LAYOUTS[] = {
@@ -130,7 +130,24 @@ struct fleet {
 	const struct layout *layout[FLEET];
 	uint64_t keys[PROMPTS][2][MAX_BLOCKS];
 	bool held[FLEET][PROMPTS][4][MAX_BLOCKS];      /* by rank, prompt, group, block of the group's size */
+	struct flight { kv_flight h; size_t rank, p; uint32_t n_tok, match_tok; } flights[FLIGHTS];
 };
+
+/* Will this prompt in flight hold the block? Full attention: all whole blocks; a window: the tail of a resend and that of
+ * its own match; the last chunk; no Mamba state. */
+static bool vouches(const struct kv_group *g, const struct flight *f, uint32_t block)
+{
+	uint32_t end = (f->n_tok - 1) / g->block_size, match = f->match_tok / g->block_size;
+	uint32_t need = g->window_tok ? (g->window_tok - 1 + g->block_size - 1) / g->block_size : 0;
+	switch (g->kind) {
+	case KV_GROUP_WINDOW: return (block < end && block + need >= end) || (block < match && block + need >= match);
+	case KV_GROUP_CHUNKED: return block < end && block >= (f->n_tok - 1) / g->window_tok * g->window_tok / g->block_size;
+	case KV_GROUP_MAMBA: return false;
+	case KV_GROUP_FULL:
+	case KV_GROUP_UNKNOWN: break;
+	}
+	return block < f->n_tok / g->block_size;
+}
 
 static uint32_t unit_of(const struct layout *l)
 {
@@ -146,10 +163,18 @@ static uint64_t key_of(const struct fleet *f, size_t rank, size_t p, size_t g, u
 	return f->keys[p][unit == 16][(block + 1) * step - 1];
 }
 
+static bool held(const struct fleet *f, size_t rank, size_t p, size_t g, uint32_t block)
+{
+	bool yes = f->held[rank][p][g][block];
+	for (size_t i = 0; i < FLIGHTS && !yes; i++)
+		yes = f->flights[i].h && f->flights[i].rank == rank && f->flights[i].p == p && vouches(&f->layout[rank]->g[g], &f->flights[i], block);
+	return yes;
+}
+
 static bool holds(const struct fleet *f, size_t rank, size_t p, size_t g, uint32_t n_blocks, uint32_t from)
 {
 	for (uint32_t i = from; i < n_blocks; i++)
-		if (!f->held[rank][p][g][i])
+		if (!held(f, rank, p, g, i))
 			return false;
 	return true;
 }
@@ -162,7 +187,7 @@ static bool group_allows(const struct fleet *f, size_t rank, size_t p, size_t g,
 	if (n == 0)
 		return true;
 	if (k->kind == KV_GROUP_MAMBA)
-		return f->held[rank][p][g][blocks - 1];
+		return held(f, rank, p, g, blocks - 1);
 	if (k->kind == KV_GROUP_WINDOW) {
 		uint32_t need = (k->window_tok - 1 + k->block_size - 1) / k->block_size;
 		return holds(f, rank, p, g, blocks, blocks > need ? blocks - need : 0);
@@ -222,11 +247,45 @@ static void change(struct fleet *f, struct rand *r)
 				set(f, rank, p, g, b, yes);
 }
 
+/* Where full attention alone would end: the first such group's, and those of its size. */
+static uint32_t own_match(const struct fleet *f, size_t rank, size_t p, uint32_t n_tok)
+{
+	const struct layout *l = f->layout[rank];
+	uint32_t size = 0, n = 0;
+	for (size_t g = 0; g < l->n; g++)
+		if (!size && (l->g[g].kind == KV_GROUP_FULL || l->g[g].kind == KV_GROUP_UNKNOWN))
+			size = l->g[g].block_size;
+	for (bool all = size != 0; all && (n + 1) * size <= n_tok - 1; n += all)
+		for (size_t g = 0; g < l->n; g++)
+			if ((l->g[g].kind == KV_GROUP_FULL || l->g[g].kind == KV_GROUP_UNKNOWN) && l->g[g].block_size == size)
+				all = all && held(f, rank, p, g, n);
+	return n * size;
+}
+
+static struct kv_prompt prompt_of(const struct fleet *f, size_t p, uint32_t n_tok)
+{
+	return (struct kv_prompt){ n_tok, 2, { { 8, n_tok / 8, f->keys[p][0] }, { 16, n_tok / 16, f->keys[p][1] } } };
+}
+
+static void fly(struct fleet *f, struct rand *r)
+{
+	struct flight *fl = &f->flights[rand_below(r, FLIGHTS)];
+	kv_index_flight_end(f->x, fl->h);
+	*fl = (struct flight){ 0 };
+	if (rand_below(r, 3) == 0)
+		return;
+	struct flight now = { .rank = rand_below(r, FLEET), .p = rand_below(r, PROMPTS), .n_tok = 1 + (uint32_t)rand_below(r, TOKENS) };
+	now.match_tok = own_match(f, now.rank, now.p, now.n_tok);
+	struct kv_prompt kp = prompt_of(f, now.p, now.n_tok);
+	now.h = kv_index_flight_begin(f->x, f->ids[now.rank], &kp);
+	*fl = now;
+}
+
 static void compare_hits(struct fleet *f, struct rand *r)
 {
 	uint32_t tok[FLEET], n_tok = 1 + (uint32_t)rand_below(r, TOKENS);
 	for (size_t p = 0; p < PROMPTS; p++) {
-		struct kv_prompt kp = { n_tok, 2, { { 8, n_tok / 8, f->keys[p][0] }, { 16, n_tok / 16, f->keys[p][1] } } };
+		struct kv_prompt kp = prompt_of(f, p, n_tok);
 		kv_index_hits(f->x, &kp, f->ids, FLEET, tok);
 		for (size_t i = 0; i < FLEET; i++)
 			assert_int_equal(tok[i], brute(f, i, p, n_tok));
@@ -243,6 +302,7 @@ static void hits_follow_each_groups_rule(void **state)
 		fleet_init(&f, &r);
 		for (int i = 0; i < 500; i++) {
 			change(&f, &r);
+			fly(&f, &r);
 			if (rand_below(&r, 60) == 0) {
 				size_t rank = rand_below(&r, FLEET);
 				kv_index_clear(f.x, f.ids[rank]);
@@ -250,6 +310,9 @@ static void hits_follow_each_groups_rule(void **state)
 			}
 			compare_hits(&f, &r);
 		}
+		for (size_t i = 0; i < FLIGHTS; i++)
+			kv_index_flight_end(f.x, f.flights[i].h);
+		assert_int_equal(kv_index_stats(f.x).flight_entries, 0);
 		kv_index_free(f.x);
 	}
 }
