@@ -23,7 +23,7 @@ static void split(struct str text, const uint8_t *cuts, size_t n_cuts, struct bu
 	sse_init(&s, MAX_EVENT);
 	buf_init(&raw, MAX_EVENT);
 	for (size_t i = 0; rest.n; i++) {
-		size_t n = n_cuts ? 1 + cuts[i % n_cuts] % 40 : rest.n;
+		size_t n = n_cuts ? (size_t)1 + cuts[i % n_cuts] % 40 : rest.n;
 		struct str piece = str_clone(str_sub(rest, 0, n));
 		sse_feed(&s, piece);
 		while (sse_next(&s, &ev) == ERR_OK)

@@ -46,7 +46,8 @@ static double imbalance_of(const struct bench_sample *s, size_t n, double warmup
 			continue;
 		while (count.n <= s[i].worker)
 			VEC_PUSH(&count, 0);
-		max = MAX(max, ++count.p[s[i].worker]);
+		size_t here = ++count.p[s[i].worker];
+		max = MAX(max, here);
 		sum++;
 	}
 	double r = sum ? (double)max * (double)count.n / (double)sum : 0;
