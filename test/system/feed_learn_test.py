@@ -102,6 +102,18 @@ spec:
         assert "sesame" not in shown and "plain" not in shown
 
 
+def test_a_key_for_all_workers_of_flags(start, tmp_path, monkeypatch):
+    key = tmp_path / "key"
+    key.write_text("sesame\n")
+    monkeypatch.setenv("KVASIR_TEST_KEY", "sesame")
+    for args in (["--worker-api-key", "sesame"], ["--worker-api-key-file", key], ["--worker-api-key-env", "KVASIR_TEST_KEY"]):
+        with Worker(key="sesame") as up:
+            g = Gateway(start, up.url, args=args)
+            assert eventually(lambda: only(g)["models"] == ["m"], 5)
+            shown = client.call(g.admin, "GET", "/api/v1/workers").content + client.call(g.admin, "GET", "/metrics").content + g.process.text.encode()
+            assert b"sesame" not in shown
+
+
 def test_two_workers_of_one_host_are_not_guessed_the_same_port(start):
     with Worker(sources=False) as a, Worker(sources=False) as b:
         g = Gateway(start, a.url, b.url, args=EVENTS)

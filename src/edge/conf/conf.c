@@ -97,6 +97,30 @@ static void flag_options(struct conf_draft *d, const struct conf_sources *s)
 	}
 }
 
+/* The key of workers.apiKey* goes to every pool and worker that has none. */
+static void default_key(struct conf_draft *d)
+{
+	const struct conf_feed_opts *o = &d->c->opts.feed;
+	struct str key = o->api_key;
+	const char *fault = NULL;
+	if (key.n == 0 && o->api_key_file.n > 0)
+		fault = conf_secret_file(o->api_key_file, &key, &d->c->arena);
+	else if (key.n == 0 && o->api_key_env.n > 0)
+		fault = conf_secret_env(o->api_key_env, &key, &d->c->arena);
+	if (fault != NULL)
+		conf_fault_add(d->faults, (struct conf_place){ 0 }, o->api_key_file.n > 0 ? STR("workers.apiKeyFile") : STR("workers.apiKeyEnv"), "%s", fault);
+	for (size_t p = 0; p < d->pools.n && key.n > 0; p++) {
+		struct conf_pool *pool = &d->pools.p[p];
+		struct conf_worker *w = arena_new(&d->c->arena, struct conf_worker, pool->n_workers + 1);
+		for (size_t i = 0; i < pool->n_workers; i++) {
+			w[i] = pool->workers[i];
+			w[i].api_key = w[i].api_key.n > 0 ? w[i].api_key : key;
+		}
+		pool->workers = w;
+		pool->api_key = pool->api_key.n > 0 ? pool->api_key : key;
+	}
+}
+
 /* What is allowed by every row alone but not in this version or not together. */
 static void check_count(struct conf_draft *d)
 {
@@ -130,6 +154,7 @@ struct conf *conf_load(const struct conf_sources *s, uint64_t generation, struct
 		read_path(&d, s->paths.p[i]);
 	flag_workers(&d, s);
 	flag_options(&d, s);
+	default_key(&d);
 	check_whole(&d);
 	struct conf_pool *pools = arena_new(&c->arena, struct conf_pool, d.pools.n + 1);
 	for (size_t i = 0; i < d.pools.n; i++)

@@ -86,7 +86,7 @@ static struct str branch_members(struct conf_draft *d, struct str prefix)
 /* A list is kept comma-joined. */
 static struct str option_text(struct conf_draft *d, const struct conf_option *row, const struct yaml_node *v, struct str path)
 {
-	bool may_be_empty = (row->type == CONF_TEXT || row->type == CONF_LIST) && v->kind == YAML_STRING;
+	bool may_be_empty = (row->type == CONF_TEXT || row->type == CONF_LIST || row->type == CONF_SECRET) && v->kind == YAML_STRING;
 	if (may_be_empty && v->text.n == 0)
 		return (struct str){ "", 0 };
 	if (row->type != CONF_LIST || v->kind != YAML_SEQ)

@@ -70,7 +70,7 @@ const char *conf_type_name(enum conf_type t)
 {
 	static const char *const names[] = {
 		[CONF_INT] = "a number", [CONF_DURATION] = "a duration", [CONF_SIZE] = "a size", [CONF_BOOL] = "true or false",
-		[CONF_WORD] = "a word", [CONF_TEXT] = "a text", [CONF_LIST] = "a list of texts", [CONF_ADDR] = "ADDRESS:PORT",
+		[CONF_WORD] = "a word", [CONF_TEXT] = "a text", [CONF_LIST] = "a list of texts", [CONF_ADDR] = "ADDRESS:PORT", [CONF_SECRET] = "a secret",
 	};
 	return names[t];
 }
@@ -84,6 +84,7 @@ struct str conf_word(const char *words, int64_t index)
 	return word;
 }
 
+static bool is_text(const struct conf_option *row) { return row->type == CONF_TEXT || row->type == CONF_LIST || row->type == CONF_ADDR || row->type == CONF_SECRET; }
 static int64_t *int_at(struct conf_opts *o, const struct conf_option *row) { return (int64_t *)(void *)((char *)o + row->offset); }
 static bool *bool_at(struct conf_opts *o, const struct conf_option *row) { return (bool *)((char *)o + row->offset); }
 static struct str *str_at(struct conf_opts *o, const struct conf_option *row) { return (struct str *)(void *)((char *)o + row->offset); }
@@ -150,7 +151,7 @@ static bool parse_number(const struct conf_option *row, struct str text, int64_t
 	case CONF_DURATION: return parse_scaled(text, durations, ARRAY_LEN(durations), 0, ret_v);
 	case CONF_SIZE: return parse_scaled(text, sizes, ARRAY_LEN(sizes), 1, ret_v);
 	case CONF_WORD: return parse_word(text, row->words, ret_v);
-	case CONF_BOOL: case CONF_TEXT: case CONF_LIST: case CONF_ADDR: break;
+	case CONF_BOOL: case CONF_TEXT: case CONF_LIST: case CONF_ADDR: case CONF_SECRET: break;
 	}
 	return false;
 }
@@ -171,7 +172,7 @@ static bool set_value(struct conf_opts *o, const struct conf_option *row, struct
 		return true;
 	case CONF_ADDR:
 		return parse_addr(text, a, str_at(o, row));
-	case CONF_TEXT: case CONF_LIST:
+	case CONF_TEXT: case CONF_LIST: case CONF_SECRET:
 		if ((int64_t)text.n < row->min || (int64_t)text.n > row->max)
 			return false;
 		*str_at(o, row) = arena_str(a, text);
@@ -187,7 +188,8 @@ bool conf_option_set(struct conf_opts *o, const struct conf_option *row, struct 
 	struct buf allowed;
 	buf_init(&allowed, 4096);
 	bool cut = conf_option_allowed(&allowed, row) != ERR_OK;
-	*ret_what = arena_printf(a, "'%.*s' is not allowed: must be %.*s%s", (int)MIN(text.n, 200), text.p, STR_ARG(buf_str(&allowed)), cut ? " …" : "");
+	struct str shown = row->type == CONF_SECRET ? STR("the secret") : str_sub(text, 0, 200);
+	*ret_what = arena_printf(a, "'%.*s' is not allowed: must be %.*s%s", STR_ARG(shown), STR_ARG(buf_str(&allowed)), cut ? " …" : "");
 	buf_done(&allowed);
 	return false;
 }
@@ -199,7 +201,7 @@ void conf_opts_default(struct conf_opts *o)
 	arena_init(&scratch, 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		must(set_value(o, &rows[i], str_of(rows[i].def), &scratch));
-		if (rows[i].type == CONF_TEXT || rows[i].type == CONF_LIST || rows[i].type == CONF_ADDR)
+		if (is_text(&rows[i]))
 			*str_at(o, &rows[i]) = str_of(rows[i].def);
 	}
 	arena_done(&scratch);
@@ -232,6 +234,7 @@ enum err conf_option_print(struct buf *b, const struct conf_opts *o, const struc
 	case CONF_WORD: return buf_add(b, conf_word(row->words, int_of(o, row)));
 	case CONF_BOOL: return buf_add(b, bool_of(o, row) ? STR("true") : STR("false"));
 	case CONF_TEXT: case CONF_LIST: case CONF_ADDR: return buf_add(b, str_of_row(o, row));
+	case CONF_SECRET: return ERR_OK;
 	}
 	return ERR_INTERNAL;
 }
@@ -240,7 +243,7 @@ bool conf_option_same(const struct conf_opts *a, const struct conf_opts *b, cons
 {
 	if (row->type == CONF_BOOL)
 		return bool_of(a, row) == bool_of(b, row);
-	if (row->type == CONF_TEXT || row->type == CONF_LIST || row->type == CONF_ADDR)
+	if (is_text(row))
 		return str_eq(str_of_row(a, row), str_of_row(b, row));
 	return int_of(a, row) == int_of(b, row);
 }
@@ -262,7 +265,7 @@ enum err conf_option_allowed(struct buf *b, const struct conf_option *row)
 	case CONF_WORD: return print_words(b, row->words);
 	case CONF_BOOL: return buf_add(b, STR("true or false"));
 	case CONF_ADDR: return buf_add(b, STR("ADDRESS:PORT (IPv4, IPv6 in brackets or localhost) or :PORT for every IPv4 address"));
-	case CONF_TEXT: case CONF_LIST: return buf_printf(b, "%s of %lld to %lld bytes", conf_type_name(row->type), (long long)row->min, (long long)row->max);
+	case CONF_TEXT: case CONF_LIST: case CONF_SECRET: return buf_printf(b, "%s of %lld to %lld bytes", conf_type_name(row->type), (long long)row->min, (long long)row->max);
 	case CONF_INT: case CONF_DURATION: case CONF_SIZE: break;
 	}
 	TRY(buf_printf(b, "%s from ", conf_type_name(row->type)));

@@ -3,7 +3,8 @@
  * A row:  OPT(field, TYPE, "key", "flag", "default", min, max, "words", RELOAD, "doc")
  *   field    member of the room's struct (unit in the name: _us, _bytes)
  *   TYPE     INT, DURATION (300ms, 1.5s, 2m, 1h; kept in microseconds), SIZE (4096, 32KiB, 1GiB), BOOL, WORD (one of
- *            `words`; kept as its index), TEXT, LIST (of texts; kept comma-joined), ADDR (ADDRESS:PORT to listen on)
+ *            `words`; kept as its index), TEXT, LIST (of texts; kept comma-joined), ADDR (ADDRESS:PORT to listen on),
+ *            SECRET (a text that is never printed)
  *   key      dotted path under Gateway.spec;   flag   --flag VALUE of `kvasir serve`
  *   default  written as an operator would write it
  *   min,max  in the base unit (count, microseconds, bytes; for TEXT and LIST the length in bytes)
@@ -18,7 +19,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-enum conf_type { CONF_INT, CONF_DURATION, CONF_SIZE, CONF_BOOL, CONF_WORD, CONF_TEXT, CONF_LIST, CONF_ADDR };
+enum conf_type { CONF_INT, CONF_DURATION, CONF_SIZE, CONF_BOOL, CONF_WORD, CONF_TEXT, CONF_LIST, CONF_ADDR, CONF_SECRET };
 enum conf_reload { CONF_LIVE, CONF_START };
 
 #define CONF_C_INT int64_t
@@ -29,6 +30,7 @@ enum conf_reload { CONF_LIVE, CONF_START };
 #define CONF_C_TEXT struct str
 #define CONF_C_LIST struct str
 #define CONF_C_ADDR struct str
+#define CONF_C_SECRET struct str
 #define OPT(field, type, ...) CONF_C_##type field;
 struct conf_gate_opts {
 #include "conf/options_gate.def"

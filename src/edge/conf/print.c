@@ -7,6 +7,8 @@
 static enum err print_option(struct buf *b, const struct conf *c, const struct conf_option *row, struct str *branch)
 {
 	struct str head, tail, key = str_of(row->key);
+	if (row->type == CONF_SECRET)
+		return ERR_OK;
 	bool deep = str_cut(key, '.', &head, &tail);
 	if (deep && !str_eq(*branch, head))
 		TRY(buf_printf(b, "  %.*s:\n", STR_ARG(head)));

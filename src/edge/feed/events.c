@@ -15,7 +15,7 @@ enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 3000
        MEND_US = 30000000, MEND_MAX_US = 960000000 };
 enum { DECODE_BYTES_PER_PAYLOAD_BYTE = 64, DECODE_MIN_BYTES = 1 << 20 };
 
-enum msg_kind { MSG_BATCH, MSG_REPLAY_END, MSG_CONNECTED };
+enum msg_kind { MSG_BATCH, MSG_REPLAY_END, MSG_CONNECTED, MSG_DROP };
 struct msg { enum msg_kind kind; bool from_replay, all; uint64_t seq; char *payload; size_t n; };
 
 enum out_kind { OUT_DELTAS, OUT_CLEAR, OUT_GROUPS };
@@ -318,6 +318,17 @@ static void work_done(void *arg)
 	schedule(r);
 }
 
+static void one_word(struct feed_rank *r, const struct msg *m)
+{
+	if (m->kind == MSG_CONNECTED)
+		after_connect(r);
+	else if (m->kind == MSG_REPLAY_END)
+		after_replay(r, m->all);
+	else
+		kv_rank_drop(r->kv);
+	say_changes(r);
+}
+
 static void one_message(struct feed_rank *r, size_t *budget)
 {
 	struct msg m = r->queue.p[r->queue_at++];
@@ -325,14 +336,8 @@ static void one_message(struct feed_rank *r, size_t *budget)
 	if (r->queue_at == r->queue.n)
 		r->queue.n = r->queue_at = 0;
 	*budget -= MIN(*budget, (size_t)MIN_COST);
-	if (m.kind == MSG_CONNECTED) {
-		after_connect(r);
-		say_changes(r);
-		return;
-	}
-	if (m.kind == MSG_REPLAY_END) {
-		after_replay(r, m.all);
-		say_changes(r);
+	if (m.kind != MSG_BATCH) {
+		one_word(r, &m);
 		return;
 	}
 	count_batch(r, &m);
@@ -370,8 +375,10 @@ static bool turn(struct feed_rank *r, size_t *budget)
 			return false;
 		one_message(r, budget);
 	}
-	tell_status(r);
-	tell_progress(r);
+	if (!r->working) {                   /* else the pool thread has the rank's state */
+		tell_status(r);
+		tell_progress(r);
+	}
 	return true;
 }
 
@@ -517,13 +524,7 @@ void feed_rank_capacity(struct feed_rank *r, uint64_t blocks)
 		kv_rank_capacity(r->kv, (uint32_t)MIN(blocks, (uint64_t)UINT32_MAX));
 }
 
-void feed_rank_drop(struct feed_rank *r)
-{
-	if (r->working)
-		return;
-	kv_rank_drop(r->kv);
-	schedule(r);
-}
+void feed_rank_drop(struct feed_rank *r) { push(r, (struct msg){ .kind = MSG_DROP }); }
 
 void feed_rank_reconnected(struct feed_rank *r)
 {

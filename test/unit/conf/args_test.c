@@ -85,6 +85,25 @@ static void test_all_faults_of_the_line_at_once(void **state)
 	conf_faults_done(&f);
 }
 
+static void test_a_secret_is_never_printed(void **state)
+{
+	(void)state;
+	struct conf_args a;
+	struct conf_faults f;
+	struct buf b;
+	assert_true(parse(ARGS("--worker", "http://a:1", "--worker-api-key", "sesame"), &a, &f));
+	struct conf *c = conf_load(&a.sources, 1, &f);
+	assert_non_null(c);
+	assert_true(str_eq(c->pools[0].workers[0].api_key, STR("sesame")));
+	buf_init(&b, 1 << 20);
+	assert_int_equal(conf_print(&b, c), ERR_OK);
+	assert_true(str_find(buf_str(&b), STR("sesame")) == SIZE_MAX);
+	buf_done(&b);
+	conf_unref(c);
+	conf_args_done(&a);
+	conf_faults_done(&f);
+}
+
 static void test_switches(void **state)
 {
 	(void)state;
@@ -132,7 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_fixed_flags), cmocka_unit_test(test_defaults_of_the_issue), cmocka_unit_test(test_every_row_prints_its_default),
-		cmocka_unit_test(test_all_faults_of_the_line_at_once), cmocka_unit_test(test_switches), cmocka_unit_test(test_durations_and_sizes),
+		cmocka_unit_test(test_all_faults_of_the_line_at_once), cmocka_unit_test(test_switches), cmocka_unit_test(test_a_secret_is_never_printed), cmocka_unit_test(test_durations_and_sizes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
