@@ -12,6 +12,8 @@
 #define BOUND_FACTOR 1.25
 #define BOUND_SLACK 4.0
 #define ROOM_USAGE 0.7         /* mean cache usage below which a full worker is an exception */
+#define SPREAD_SHARE 0.25
+#define SPREAD_LEAST 8.0       /* requests: below it nothing is worth spreading */
 #define GATE_MAX_US 18e6
 #define GATE_SAVED 2.0         /* times the prefill that the overlap saves */
 
@@ -98,6 +100,20 @@ static double gate_us(const struct sched_candidate *c)
 	return MIN(saved, GATE_MAX_US);
 }
 
+/* A holder so busy that somebody has less than a quarter of its requests shares its prefix: one computation more, once, and the
+ * prefix has another home. The bound alone leaves one of four workers idle beside a hot prompt for ever (13 % worse than round
+ * robin, measured); a half instead of a quarter costs families of long prefixes 20 %. */
+static bool is_idle_beside(const void *arg, const struct sched_candidate *c)
+{
+	const struct sched_candidate *busy = arg;
+	return !c->apart && c->contexts < SPREAD_SHARE * busy->contexts;
+}
+
+static size_t spread(const struct sched_ask *a, const struct sched_candidate *c, size_t n, size_t best)
+{
+	return c[best].contexts < SPREAD_LEAST ? SIZE_MAX : sched_least_ttft(a, c, n, is_idle_beside, &c[best]);
+}
+
 static size_t pick(struct sched_ask *a, struct sched_candidate *c, size_t n, const char **ret_reason)
 {
 	bound_load(c, n);
@@ -114,6 +130,11 @@ static size_t pick(struct sched_ask *a, struct sched_candidate *c, size_t n, con
 	}
 	if (best == SIZE_MAX)
 		return least;
+	size_t other = spread(a, c, n, best);
+	if (other != SIZE_MAX) {
+		*ret_reason = "spread";
+		return other;
+	}
 	if (c[best].ttft_us - sched_tie_us(c[least].ttft_us) <= gate_us(&c[best])) {
 		*ret_reason = word;
 		return best;
