@@ -1,4 +1,5 @@
 """Real programs on free loopback ports; everything is stopped by pid and within a bounded time."""
+import contextlib
 import os
 import pathlib
 import socket
@@ -81,13 +82,13 @@ def eventually(check, seconds=5, every=0.02):
         time.sleep(every)
 
 
-@pytest.fixture
-def start(tmp_path):
-    """start("kvasir-sim", "--workers", 2, ...) -> Process; stopped after the test, exit code 0 expected if it still ran"""
+@contextlib.contextmanager
+def starting(folder):
+    """go("kvasir-sim", "--workers", 2, ...) -> Process; stopped at the end, exit code 0 expected if it still ran"""
     started = []
 
     def go(name, *args, env=None):
-        p = Process(name, args, tmp_path / f"{len(started)}-{name}.log", env)
+        p = Process(name, args, folder / f"{len(started)}-{name}.log", env)
         started.append(p)
         return p
 
@@ -99,3 +100,17 @@ def start(tmp_path):
         if was_running and code != 0:
             faults.append(f"{p.args[0]} ended with {code}:\n{p.text[-4000:]}")
     assert not faults, "\n".join(faults)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """for the programs of one test"""
+    with starting(tmp_path) as go:
+        yield go
+
+
+@pytest.fixture(scope="module")
+def start_module(tmp_path_factory):
+    """for programs that all tests of a file share"""
+    with starting(tmp_path_factory.mktemp("module")) as go:
+        yield go
