@@ -172,13 +172,14 @@ def test_case_vllm_router_177_a_burst_is_spread(start):
 
 
 def test_case_llmd_1726_a_burst_of_one_cold_prefix(start):
-    """32 equal long prompts within some ms: few workers compute it"""
+    """32 equal long prompts within some ms: few workers get most of them (bounded load sends the rest on)"""
     f = Fleet(start, n=4)
     body = {**CHAT, "messages": f.prompt(1, 1500), "max_tokens": 2}
     with concurrent.futures.ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda _: f.gw.chat(body, seconds=20), range(32)))
     assert all(r.status == 200 for r in answers)
-    assert len({r.headers["x-kvasir-worker"] for r in answers}) <= 3 and f.clean()
+    by = collections.Counter(r.headers["x-kvasir-worker"] for r in answers)
+    assert sum(n for _, n in by.most_common(2)) >= 20 and f.clean(), by
 
 
 @pytest.mark.parametrize("routing", ["least-request", "round-robin", "random", "p2c-ewma", "consistent-hash"])

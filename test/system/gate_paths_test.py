@@ -318,7 +318,7 @@ def test_responses_go_to_the_worker_that_made_them(start):
         else:
             c.send(whole({"from": c.upstream.port}))
     with Upstream(script) as a, Upstream(script) as b:
-        gw = Gateway(start, a, b)
+        gw = Gateway(start, a, b, args=["--routing", "round-robin"])
         made = [gw.call("POST", "/v1/responses", {"model": "m", "input": str(i)}) for i in range(8)]
         assert {m.headers["x-kvasir-worker"] for m in made} == {a.url, b.url}
         for m in made:
