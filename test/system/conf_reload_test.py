@@ -242,7 +242,7 @@ def test_case_llmd_dead_worker_stays_in_the_file(start, tmp_path):
         time.sleep(1)
     late = [b for b in load.bad if "ConnectionRefused" in str(b)]
     assert not late and g.metric("kvasir_worker_usable") >= 1
-    assert eventually(lambda: sum(w["state"] in ("healthy", "degraded") for w in g.workers()) == 2, 8), "and is taken back"
+    assert eventually(lambda: sum(w["state"] in ("healthy", "degraded") for w in g.workers()) == 2, 20), [(w["state"], w["why"]) for w in g.workers()]
 
 
 def serve(*args):

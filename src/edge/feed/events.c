@@ -400,6 +400,7 @@ void feed_pump(void *feed)
 	}
 	if (!list_empty(&f->pending))
 		io_timer_after(f->pump, 0);
+	feed_refresh(f);                     /* block sizes may have become known */
 }
 
 /* ---- callbacks of the socket */

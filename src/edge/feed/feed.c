@@ -28,6 +28,14 @@ void feed_count2(struct feed *f, uint32_t row, const char *label, const char *la
 	obs_add(f->metrics, obs_find(f->metrics, row, (struct str[]){ str_of(label), str_of(label2) }), 1);
 }
 
+/* Soon: what changed inside a call of the brain cannot be looked at before the call is over. */
+void feed_mark(struct feed *f)
+{
+	if (!f->view_dirty && f->view_timer != NULL)
+		io_timer_after(f->view_timer, VIEW_MIN_US);
+	f->view_dirty = true;
+}
+
 /* ---- what the brain says */
 
 static struct feed_worker *worker_of(struct feed *f, brain_worker id)
@@ -42,7 +50,7 @@ static void on_health(void *arg, brain_worker id, enum brain_health from, enum b
 {
 	struct feed *f = arg;
 	const struct feed_worker *w = worker_of(f, id);
-	f->view_dirty = true;
+	feed_mark(f);
 	if (w == NULL)
 		return;
 	enum log_level level = to == BRAIN_DOWN || to == BRAIN_DEGRADED ? LOG_LEVEL_WARN : LOG_LEVEL_INFO;
@@ -52,7 +60,7 @@ static void on_health(void *arg, brain_worker id, enum brain_health from, enum b
 static void on_panic(void *arg, struct str pool, bool on)
 {
 	struct feed *f = arg;
-	f->view_dirty = true;
+	feed_mark(f);
 	LOG_WARN(on ? "pool_panic" : "pool_panic_over", "pool=%.*s %s", STR_ARG(pool.n ? pool : STR("-")), on ? "every worker is suspect: all are tried" : "");
 }
 
@@ -159,7 +167,7 @@ void feed_apply(struct feed *f)
 		container_of(it, struct feed_worker, node)->wanted = false;
 	want_all(f);
 	drain_unwanted(f);
-	f->view_dirty = true;
+	feed_mark(f);
 }
 
 static bool is_kept(const struct feed *f, const struct feed_disc *d)
@@ -240,7 +248,7 @@ static void reap(struct feed *f)
 			continue;
 		LOG_INFO("worker_removed", "worker=%.*s", STR_ARG(w->conf.url));
 		feed_worker_free(w);
-		f->view_dirty = true;
+		feed_mark(f);
 	}
 	arena_done(&a);
 }
@@ -256,6 +264,7 @@ static void tick(void *arg)
 				feed_rank_tick(w->ranks[r]);
 	}
 	drain_unwanted(f);
+	feed_refresh(f);
 	if (++f->ticks % TICKS_PER_S == 0)
 		reap(f);
 }
@@ -299,13 +308,12 @@ struct feed *feed_new(const struct feed_opts *o)
 	po.connect_timeout_us = MIN(po.connect_timeout_us, f->conf->opts.feed.probe_timeout_us);
 	f->pool = http_pool_new(f->loop, &po);
 	f->pump = io_timer_new(f->loop, feed_pump, f);
+	f->view_timer = io_timer_new(f->loop, quick, f);
 	follow_files(f);
 	feed_apply(f);
 	publish(f);
 	f->tick = io_timer_new(f->loop, tick, f);
 	io_timer_every(f->tick, TICK_US);
-	f->view_timer = io_timer_new(f->loop, quick, f);
-	io_timer_every(f->view_timer, VIEW_MIN_US);
 	return f;
 }
 

@@ -122,6 +122,7 @@ void feed_disc_info(const struct feed_disc *d, struct arena *a, struct feed_disc
 
 /* feed.c */
 void feed_apply(struct feed *f);                    /* wanted workers -> running workers */
+void feed_mark(struct feed *f);                     /* the view is old: a new one within 20 ms */
 void feed_refresh(struct feed *f);                  /* a new view at once, so that no plan names a worker hands do not know */
 const struct conf_pool *feed_pool(const struct feed *f, struct str name);
 bool feed_guess_taken(const struct feed_worker *w); /* another worker of this host would be guessed the same default port */

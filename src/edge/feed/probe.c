@@ -128,7 +128,7 @@ static bool took_models(struct feed_worker *w, struct str body)
 	w->models = m;
 	if (changed) {
 		LOG_INFO("worker_models", "worker=%.*s models=%zu first=%.*s max_model_len=%u", STR_ARG(w->conf.url), m.n, STR_ARG(m.n ? m.p[0].id : STR("-")), m.max_model_len);
-		w->feed->view_dirty = true;
+		feed_mark(w->feed);
 	}
 	if (w->unauthorized) {
 		w->unauthorized = false;

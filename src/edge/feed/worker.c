@@ -103,7 +103,7 @@ void feed_worker_change(struct feed_worker *w, const struct conf_worker *c, cons
 	copy_conf(w, c, p, source);
 	struct brain_worker_conf bc = brain_conf(w, p);
 	brain_worker_update(w->feed->brain, w->id, &bc, io_now(w->feed->loop));
-	w->feed->view_dirty = true;
+	feed_mark(w->feed);
 	if (!same)
 		LOG_INFO("worker_changed", "worker=%.*s pool=%.*s", STR_ARG(w->conf.url), STR_ARG(w->pool.n ? w->pool : STR("-")));
 	if (!events_moved)
@@ -118,7 +118,7 @@ void feed_worker_drain(struct feed_worker *w)
 		return;
 	LOG_INFO("worker_draining", "worker=%.*s", STR_ARG(w->conf.url));
 	w->draining = true;
-	w->feed->view_dirty = true;
+	feed_mark(w->feed);
 	feed_follow_stop(w);
 	brain_worker_drain(w->feed->brain, w->id, io_now(w->feed->loop));
 }
@@ -145,6 +145,7 @@ void feed_worker_free(struct feed_worker *w)
 void feed_worker_relearn(struct feed_worker *w, const char *why)
 {
 	w->restarts++;
+	w->metrics.started_s = 0;            /* whatever the next scrape says is this process */
 	feed_count(w->feed, FEED_M_RELEARNT, 1);
 	LOG_INFO("worker_relearnt", "worker=%.*s why=\"%s\"", STR_ARG(w->conf.url), why);
 	w->sources_final = false;
@@ -164,7 +165,7 @@ static void resolved(void *arg, enum err e, struct io_addr a)
 	w->resolving = false;
 	if (!w->dead && e == ERR_OK && (w->addr.len != a.len || memcmp(w->addr.raw, a.raw, a.len) != 0)) {
 		w->addr = a;
-		w->feed->view_dirty = true;
+		feed_mark(w->feed);
 	}
 	if (!w->dead && e != ERR_OK && w->addr.len == 0)
 		LOG_WARN_EVERY(30, "worker_unresolved", "worker=%.*s", STR_ARG(w->conf.url));
