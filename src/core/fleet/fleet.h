@@ -61,6 +61,8 @@ struct fleet_pool {
 	bool has_policy;
 	uint8_t policy;                  /* opaque here: the brain's routing */
 	bool panic;
+	double slow_log;                 /* what its workers measure together: a newcomer starts from it */
+	uint32_t samples;
 	uint32_t n_workers, by_health[FLEET_HEALTH_COUNT_];
 };
 

@@ -6,6 +6,8 @@
 #define SLOW_LOG_MAX 4.2          /* a factor of about 64 either way */
 #define SAMPLE_LOG_MAX 0.7        /* one sample counts as at most twice or half */
 #define LEARN_RATE 0.05
+#define LEARN_RATE_POOL 0.02
+#define OWN_SAMPLES 8.0           /* so many samples weigh as much as the pool's opinion */
 #define PEAK_DECAY_US 10e6
 #define PEAK_START_US 30e3
 #define EWMA 0.1
@@ -68,10 +70,25 @@ double sched_ttft_us(const struct sched_cost_in *in)
 	return p->a_us + wait_us + own_us + steps * share_us;
 }
 
-double sched_slow(const struct fleet_worker *w) { return exp(w->measured.slow_log); }
+/* A worker with few samples is taken to be like its pool: else one that was never measured looks faster than all others. */
+static double slow_log(const struct fleet_worker *w)
+{
+	double own = w->measured.samples / (w->measured.samples + OWN_SAMPLES);
+	return own * w->measured.slow_log + (1 - own) * w->pool->slow_log;
+}
+
+double sched_slow(const struct fleet_worker *w) { return exp(slow_log(w)); }
 
 static void ewma(double *v, double x, double rate, bool first) { *v = first ? x : *v + rate * (x - *v); }
 static double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
+
+/* Quick at first (a wrong profile), slow later (noise). */
+static void learn_log(double *v, uint32_t *samples, double ratio, double rate)
+{
+	*samples += *samples < UINT32_MAX;
+	rate = MAX(rate, 1.0 / (1 + *samples));
+	*v = clamp(*v + rate * clamp(ratio - *v, -SAMPLE_LOG_MAX, SAMPLE_LOG_MAX), -SLOW_LOG_MAX, SLOW_LOG_MAX);
+}
 
 void sched_learn_ttft(struct fleet_worker *w, double predicted_us, double measured_us)
 {
@@ -81,11 +98,9 @@ void sched_learn_ttft(struct fleet_worker *w, double predicted_us, double measur
 	double predicted_now = predicted_us * sched_slow(w);
 	ewma(&m->ttft_ewma_us, measured_us, EWMA, !m->samples);
 	ewma(&m->ttft_error_ewma, fmin(fabs(predicted_now - measured_us) / measured_us, 10), EWMA, !m->samples);
-	m->samples += m->samples < UINT32_MAX;
-	/* Quick at first (a wrong profile), slow later (noise). */
-	double rate = MAX(LEARN_RATE, 1.0 / (1 + m->samples));
-	double step = clamp(log(measured_us / predicted_us) - m->slow_log, -SAMPLE_LOG_MAX, SAMPLE_LOG_MAX);
-	m->slow_log = clamp(m->slow_log + rate * step, -SLOW_LOG_MAX, SLOW_LOG_MAX);
+	double ratio = log(measured_us / predicted_us);
+	learn_log(&m->slow_log, &m->samples, ratio, LEARN_RATE);
+	learn_log(&w->pool->slow_log, &w->pool->samples, ratio, LEARN_RATE_POOL);
 }
 
 void sched_learn_request(struct fleet_worker *w, double new_tok, double decode_us)

@@ -9,7 +9,14 @@
 
 #include "lab.h"
 
+/* Sanitizers and debug builds run a shorter form: it looks for faults of memory there, not of policy. */
+#if KVASIR_DEBUG
+#define SEEDS 1
+#define RUN_S 80
+#else
 #define SEEDS 2
+#define RUN_S 120
+#endif
 
 static double mean_ms(const struct lab_load *load, enum brain_routing routing, uint32_t workers, double run_s)
 {
@@ -30,7 +37,7 @@ static void hot(uint32_t workers, double rate, bool same)
 {
 	struct lab_load load = { .name = same ? "one hot prompt" : "one hot prefix", .families = 1, .prefix_tok = 6000, .own_tok = 200, .same = same,
 		.output_tok = 200, .rate_per_s = rate };
-	double kv = mean_ms(&load, BRAIN_KV, workers, 120), turn = mean_ms(&load, BRAIN_ROUND_ROBIN, workers, 120);
+	double kv = mean_ms(&load, BRAIN_KV, workers, RUN_S), turn = mean_ms(&load, BRAIN_ROUND_ROBIN, workers, RUN_S);
 	assert_true(kv <= 1.10 * turn);
 }
 
@@ -51,9 +58,9 @@ static void case_sglang_21199_one_hot_prompt_is_no_worse_than_round_robin_4_work
 static void without_sharing_it_is_no_worse_than_least_request(void **state)
 {
 	(void)state;
-	for (double rate = 6; rate <= 18; rate += 6) {
+	for (double rate = 6; rate <= (SEEDS == 1 ? 6 : 18); rate += 6) {
 		struct lab_load load = { .name = "no sharing", .prefix_tok = 2048, .own_tok = 10, .output_tok = 128, .rate_per_s = rate };
-		assert_true(mean_ms(&load, BRAIN_KV, 4, 120) <= 1.02 * mean_ms(&load, BRAIN_LEAST_REQUEST, 4, 120));
+		assert_true(mean_ms(&load, BRAIN_KV, 4, RUN_S) <= 1.02 * mean_ms(&load, BRAIN_LEAST_REQUEST, 4, RUN_S));
 	}
 }
 
@@ -61,9 +68,9 @@ static void shared_families_are_much_better_than_both(void **state)
 {
 	(void)state;
 	struct lab_load load = { .name = "60 families", .families = 60, .prefix_tok = 6000, .own_tok = 200, .output_tok = 200, .rate_per_s = 14 };
-	double kv = mean_ms(&load, BRAIN_KV, 4, 120);
-	assert_true(kv < 0.5 * mean_ms(&load, BRAIN_LEAST_REQUEST, 4, 120));
-	assert_true(kv < 0.5 * mean_ms(&load, BRAIN_ROUND_ROBIN, 4, 120));
+	double kv = mean_ms(&load, BRAIN_KV, 4, RUN_S);
+	assert_true(kv < 0.5 * mean_ms(&load, BRAIN_LEAST_REQUEST, 4, RUN_S));
+	assert_true(kv < 0.5 * mean_ms(&load, BRAIN_ROUND_ROBIN, 4, RUN_S));
 }
 
 /* workloads.md: greedy predicted TTFT needs 5 to 12 s here. The bar of S2 is 200 ms a seed; ours is within 3 times. */
@@ -72,7 +79,7 @@ static void near_the_knee_it_does_not_collapse(void **state)
 	(void)state;
 	struct lab_load load = { .name = "b2b", .families = 150, .prefix_tok = 6000, .own_tok = 1200, .variants = 5, .output_tok = 600, .rate_per_s = 35,
 		.warm_rate_per_s = 15 };
-	struct lab_opts o = { .load = &load, .routing = BRAIN_KV, .profile = "qwen3-32b-h100-tp2", .workers = 8, .run_s = 100, .warm_s = 60, .seed = 1,
+	struct lab_opts o = { .load = &load, .routing = BRAIN_KV, .profile = "qwen3-32b-h100-tp2", .workers = 8, .run_s = RUN_S - 10, .warm_s = 60, .seed = 1,
 		.event_delay_us = 2000 };
 	struct lab_result r = lab_run(&o);
 	lab_print(&o, &r);
@@ -86,7 +93,7 @@ static void case_ray_59390_many_chats_keep_their_workers(void **state)
 {
 	(void)state;
 	struct lab_load load = { .name = "chats", .prefix_tok = 500, .own_tok = 300, .turns = 8, .output_tok = 200, .rate_per_s = 25 };
-	struct lab_opts o = { .load = &load, .routing = BRAIN_KV, .profile = "qwen3-32b-h100-tp2", .workers = 4, .run_s = 110, .warm_s = 60, .seed = 3,
+	struct lab_opts o = { .load = &load, .routing = BRAIN_KV, .profile = "qwen3-32b-h100-tp2", .workers = 4, .run_s = RUN_S, .warm_s = 60, .seed = 3,
 		.event_delay_us = 2000 };
 	struct lab_result kv = lab_run(&o);
 	lab_print(&o, &kv);
@@ -113,7 +120,7 @@ static void a_wrong_profile_and_a_slow_worker_are_learnt(void **state)
 {
 	(void)state;
 	struct lab_load load = { .name = "no sharing, one slow", .prefix_tok = 2048, .own_tok = 10, .output_tok = 64, .rate_per_s = 12 };
-	struct lab_opts o = { .load = &load, .routing = BRAIN_KV, .profile = "qwen3-32b-h100-tp2", .workers = 4, .run_s = 150, .warm_s = 60, .seed = 1,
+	struct lab_opts o = { .load = &load, .routing = BRAIN_KV, .profile = "qwen3-32b-h100-tp2", .workers = 4, .run_s = RUN_S, .warm_s = 60, .seed = 1,
 		.wrong_profile = true, .slow = { 3 }, .event_delay_us = 2000 };
 	struct lab_result kv = lab_run(&o);
 	lab_print(&o, &kv);

@@ -84,12 +84,27 @@ static void the_slow_factor_finds_the_scale_and_one_stall_does_not_move_it(void 
 	kit_done(&k);
 }
 
+static void a_newcomer_is_taken_to_be_like_its_pool(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k, 2, 1);
+	for (int i = 0; i < 100; i++)
+		sched_learn_ttft(k.worker[0], 50e3, 400e3);
+	assert_true(fabs(sched_slow(k.worker[1]) / sched_slow(k.worker[0]) - 1) < 0.1);
+	for (int i = 0; i < 100; i++)
+		sched_learn_ttft(k.worker[1], 50e3, 50e3);
+	assert_true(sched_slow(k.worker[1]) < 1.5);
+	kit_done(&k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_worker_costs_what_the_table_says), cmocka_unit_test(load_adds_a_wait),
 		cmocka_unit_test(an_unknown_accelerator_has_a_stated_default),
 		cmocka_unit_test(the_slow_factor_finds_the_scale_and_one_stall_does_not_move_it),
+		cmocka_unit_test(a_newcomer_is_taken_to_be_like_its_pool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

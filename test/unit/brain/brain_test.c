@@ -1,0 +1,316 @@
+/* The brain from outside: the property of the ledger, receipts, sizes, limits. What a story tells better is a play. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/rand.h"
+#include "base/vec.h"
+#include "brain/brain.h"
+
+static struct mono at_ms(int64_t ms) { return (struct mono){ ms * 1000 }; }
+
+static struct brain *fresh(enum brain_routing r, uint64_t seed) { return brain_new(&(struct brain_opts){ .routing = r, .seed = seed }, NULL, NULL); }
+
+static brain_worker add(struct brain *b, const char *url, uint32_t ranks)
+{
+	brain_worker w;
+	struct str name = STR("m");
+	assert_int_equal(brain_worker_add(b, &(struct brain_worker_conf){ .url = str_of(url) }, at_ms(0), &w), ERR_OK);
+	brain_fact_models(b, w, &(struct brain_models){ .names = &name, .n_names = 1 }, at_ms(0));
+	brain_fact_cache(b, w, 16, 1000u * ranks, ranks, true, at_ms(0));
+	for (uint32_t r = 0; r < ranks; r++)
+		brain_kv_status(b, w, r, true, false, at_ms(0));
+	brain_fact_probe(b, w, BRAIN_PROBE_OK, at_ms(0));
+	return w;
+}
+
+static uint64_t keys[64];
+static struct kv_prompt prompt_of(uint64_t family, uint32_t blocks)
+{
+	for (uint32_t i = 0; i < blocks; i++)
+		keys[i] = hash_mix(family * 1000 + i + 1);
+	return (struct kv_prompt){ .n_tok = blocks * 16 + 5, .n_sets = 1, .sets = { { 16, blocks, keys } } };
+}
+
+/* ---- the property: after any mix of asks, tells, aborts and changes of the fleet every counter is zero ---- */
+
+enum { OPEN_MAX = 40 };
+struct chaos {
+	struct brain *b;
+	struct rand r;
+	brain_worker w[6];
+	struct brain_plan open[OPEN_MAX];
+	struct mono now;
+	VEC(uint64_t) ended;
+};
+
+static void chaos_ask(struct chaos *c, struct brain_plan *p)
+{
+	struct kv_prompt prompt = prompt_of(rand_below(&c->r, 5), (uint32_t)rand_below(&c->r, 40));
+	bool keyed = rand_below(&c->r, 4) != 0;
+	struct brain_ask a = { .model = rand_below(&c->r, 8) ? STR("m") : STR(""), .prompt = keyed ? &prompt : NULL, .prompt_tok_estimate = 300,
+		.stream = rand_below(&c->r, 2), .kv_routed = rand_below(&c->r, 4) != 0, .no_lookup = rand_below(&c->r, 10) == 0,
+		.affinity_key = rand_u64(&c->r), .pinned = rand_below(&c->r, 10) ? 0 : c->w[rand_below(&c->r, 6)], .dry_run = rand_below(&c->r, 10) == 0 };
+	if (brain_ask(c->b, &a, c->now, p) != ERR_OK || !p->ticket)
+		*p = (struct brain_plan){ 0 };
+}
+
+static void chaos_tell(struct chaos *c, struct brain_plan *p)
+{
+	struct brain_tell t = { .ticket = p->ticket, .kind = (enum brain_tell_kind)rand_below(&c->r, BRAIN_TELL_END + 1),
+		.leg = (uint32_t)rand_below(&c->r, BRAIN_MAX_CANDIDATES), .outcome = (enum brain_outcome)rand_below(&c->r, BRAIN_NOT_SENT + 1),
+		.status = (int)rand_below(&c->r, 2) * 500, .prompt_tok = 300, .cached_tok = (uint32_t)rand_below(&c->r, 300),
+		.output_tok = (uint32_t)rand_below(&c->r, 50) };
+	brain_tell(c->b, &t, c->now);
+	if (t.kind == BRAIN_TELL_END) {
+		VEC_PUSH(&c->ended, p->ticket);
+		*p = (struct brain_plan){ 0 };
+	}
+}
+
+static void chaos_fleet(struct chaos *c)
+{
+	size_t i = rand_below(&c->r, 6);
+	struct kv_delta d = { .key = hash_mix(rand_below(&c->r, 5) * 1000 + rand_below(&c->r, 40) + 1), .add_groups = 1 };
+	char url[32];
+	switch (rand_below(&c->r, 9)) {
+	case 0:
+		brain_worker_drain(c->b, c->w[i], c->now);
+		(void)snprintf(url, sizeof(url), "http://w%zu", i);
+		c->w[i] = add(c->b, url, 1 + (uint32_t)rand_below(&c->r, 3));
+		break;
+	case 1: brain_fact_probe(c->b, c->w[i], (enum brain_probe)rand_below(&c->r, 5), c->now); break;
+	case 2: brain_kv_deltas(c->b, c->w[i], 0, &d, 1); break;
+	case 3: brain_kv_clear(c->b, c->w[i], 0); break;
+	case 4: brain_kv_status(c->b, c->w[i], (uint32_t)rand_below(&c->r, 3), rand_below(&c->r, 2), rand_below(&c->r, 2), c->now); break;
+	case 5: brain_fact_gauges(c->b, c->w[i], 0, (uint32_t)rand_below(&c->r, 20), (uint32_t)rand_below(&c->r, 20), rand_unit(&c->r), c->now); break;
+	case 6: brain_fact_cache(c->b, c->w[i], 16, 1000, 1 + (uint32_t)rand_below(&c->r, 4), rand_below(&c->r, 5) != 0, c->now); break;
+	case 7:
+		if (c->ended.n)          /* a tell for a ticket that is over */
+			brain_tell(c->b, &(struct brain_tell){ .ticket = c->ended.p[rand_below(&c->r, c->ended.n)], .kind = BRAIN_TELL_END }, c->now);
+		break;
+	default: brain_tick(c->b, c->now);
+	}
+}
+
+static void any_mix_ends_at_zero(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct chaos c = { .b = fresh((enum brain_routing)(seed % 6), seed), .r = { seed } };
+		char url[32];
+		for (size_t i = 0; i < 6; i++) {
+			(void)snprintf(url, sizeof(url), "http://w%zu", i);
+			c.w[i] = add(c.b, url, 1 + (uint32_t)rand_below(&c.r, 3));
+		}
+		for (int step = 0; step < 1500; step++) {
+			c.now = mono_add_us(c.now, (int64_t)rand_below(&c.r, 200000));
+			struct brain_plan *p = &c.open[rand_below(&c.r, OPEN_MAX)];
+			if (rand_below(&c.r, 6) == 0)
+				chaos_fleet(&c);
+			else if (p->ticket)
+				chaos_tell(&c, p);
+			else
+				chaos_ask(&c, p);
+		}
+		for (size_t i = 0; i < OPEN_MAX; i++)
+			if (c.open[i].ticket)
+				brain_tell(c.b, &(struct brain_tell){ .ticket = c.open[i].ticket, .kind = BRAIN_TELL_END, .outcome = BRAIN_CLIENT_LEFT }, c.now);
+		if (!brain_ledger_is_zero(c.b))
+			fail_msg("seed %d does not end at zero", (int)seed);
+		assert_int_equal(brain_index_stats(c.b).flights, 0);
+		VEC_FREE(&c.ended);
+		brain_free(c.b);
+	}
+}
+
+/* ---- the rest ---- */
+
+static struct brain_plan ask(struct brain *b, const char *id, uint64_t family)
+{
+	struct brain_plan p = { 0 };
+	struct kv_prompt prompt = prompt_of(family, 20);
+	struct brain_ask a = { .model = STR("m"), .prompt = &prompt, .stream = true, .kv_routed = true, .request_id = id };
+	assert_int_equal(brain_ask(b, &a, at_ms(10), &p), ERR_OK);
+	return p;
+}
+
+static void tell(struct brain *b, const struct brain_plan *p, enum brain_tell_kind k, int64_t ms)
+{
+	brain_tell(b, &(struct brain_tell){ .ticket = p->ticket, .kind = k, .cached_tok = 0, .prompt_tok = 325, .output_tok = 9 }, at_ms(ms));
+}
+
+static void a_receipt_tells_the_whole_story(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	brain_worker w1 = add(b, "http://a", 1);
+	add(b, "http://b", 1);
+	struct arena mem;
+	arena_init(&mem, 0);
+	struct brain_plan p = ask(b, "req-1", 1);
+	tell(b, &p, BRAIN_TELL_SENT, 10);
+	tell(b, &p, BRAIN_TELL_FIRST_TOKEN, 60);
+	tell(b, &p, BRAIN_TELL_USAGE, 90);
+	tell(b, &p, BRAIN_TELL_END, 100);
+	struct brain_receipt r;
+	assert_true(brain_receipt_find(b, STR("req-1"), &mem, &r));
+	assert_int_equal(r.n_candidates, 2);
+	assert_int_equal(r.candidates[r.chosen].worker, p.legs[0].worker);
+	assert_int_equal(r.prompt_tok, 325);
+	assert_int_equal(r.max_hit_tok, 320);
+	assert_int_equal(r.ttft_measured_us, 50000);
+	assert_true(r.ttft_predicted_us > 0);
+	assert_int_equal(r.cached_reported, 0);
+	assert_int_equal(r.output_tok, 9);
+	assert_string_equal(r.outcome, "done");
+	assert_string_equal(r.ids, "keys");
+	struct brain_plan q = ask(b, "req-2", 1);
+	assert_string_equal(q.reason, "owner");          /* no event said it is held, but it was computed there */
+	assert_int_equal(q.legs[0].worker, p.legs[0].worker);
+	const struct brain_receipt *list;
+	assert_int_equal(brain_receipts(b, 10, &mem, &list), 2);
+	assert_true(str_eq(list[0].request_id, STR("req-2")));
+	assert_string_equal(list[0].outcome, "in flight");
+	assert_false(brain_receipt_find(b, STR("req-3"), &mem, &r));
+	assert_true(brain_receipt_get(b, p.receipt, &mem, &r));
+	tell(b, &q, BRAIN_TELL_END, 200);
+	(void)w1;
+	arena_done(&mem);
+	brain_free(b);
+}
+
+static void old_receipts_make_room(void **state)
+{
+	(void)state;
+	struct brain *b = brain_new(&(struct brain_opts){ .receipts = 4 }, NULL, NULL);
+	add(b, "http://a", 1);
+	struct arena mem;
+	arena_init(&mem, 0);
+	struct brain_plan p[6];
+	char id[8];
+	for (int i = 0; i < 6; i++) {
+		(void)snprintf(id, sizeof(id), "r%d", i % 10);
+		p[i] = ask(b, id, (uint64_t)i);
+	}
+	struct brain_receipt r;
+	const struct brain_receipt *list;
+	assert_false(brain_receipt_find(b, STR("r1"), &mem, &r));
+	assert_true(brain_receipt_find(b, STR("r2"), &mem, &r));
+	assert_int_equal(brain_receipts(b, 100, &mem, &list), 4);
+	for (int i = 0; i < 6; i++) {
+		tell(b, &p[i], BRAIN_TELL_FIRST_TOKEN, 20);      /* one whose receipt is gone must not write into another's */
+		tell(b, &p[i], BRAIN_TELL_END, 30);
+	}
+	assert_true(brain_ledger_is_zero(b));
+	arena_done(&mem);
+	brain_free(b);
+}
+
+static void block_sizes_of_events_win_over_metrics(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	brain_worker w = add(b, "http://a", 1);
+	uint32_t sizes[KV_MAX_SIZES];
+	assert_int_equal(brain_block_sizes(b, STR("m"), sizes), 1);
+	assert_int_equal(sizes[0], 16);
+	uint64_t before = brain_generation(b);
+	struct kv_group g[2] = { { .kind = KV_GROUP_FULL, .block_size = 32 }, { .kind = KV_GROUP_MAMBA, .block_size = 528 } };
+	brain_kv_groups(b, w, 0, g, 2);
+	assert_true(brain_generation(b) != before);
+	assert_int_equal(brain_block_sizes(b, STR("m"), sizes), 2);
+	assert_int_equal(sizes[0], 32);
+	assert_int_equal(sizes[1], 528);
+	brain_fact_cache(b, w, 16, 1000, 1, true, at_ms(1));
+	assert_int_equal(brain_block_sizes(b, STR("m"), sizes), 2);
+	assert_int_equal(brain_block_sizes(b, STR("nobody"), sizes), 0);
+	struct arena mem;
+	arena_init(&mem, 0);
+	const struct brain_worker_view *v;
+	assert_int_equal(brain_workers(b, &v, &mem), 1);
+	assert_true(v[0].from_events);
+	assert_int_equal(v[0].block_size, 32);
+	arena_done(&mem);
+	brain_free(b);
+}
+
+static void a_prompt_in_flight_counts_as_held_after_its_plan(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	add(b, "http://a", 1);
+	struct brain_plan p = ask(b, "one", 1), q = ask(b, "two", 1);
+	assert_int_equal(p.legs[0].hit_tok, 0);
+	assert_int_equal(q.legs[0].hit_tok, 320);
+	tell(b, &p, BRAIN_TELL_END, 20);
+	tell(b, &q, BRAIN_TELL_END, 20);
+	struct brain_plan again = ask(b, "three", 1);    /* no event came: nothing is held any more */
+	assert_int_equal(again.legs[0].hit_tok, 0);
+	tell(b, &again, BRAIN_TELL_END, 30);
+	brain_free(b);
+}
+
+static void names_of_routings(void **state)
+{
+	(void)state;
+	enum brain_routing r;
+	for (int i = 0; i < 6; i++) {
+		assert_true(brain_routing_of(str_of(brain_routing_name((enum brain_routing)i)), &r));
+		assert_int_equal(r, i);
+	}
+	assert_false(brain_routing_of(STR("fastest"), &r));
+}
+
+static void without_workers_or_models_it_says_so(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	struct brain_plan p;
+	struct brain_ask a = { .model = STR("m") };
+	assert_int_equal(brain_ask(b, &a, at_ms(0), &p), ERR_NO_WORKER);
+	assert_false(brain_any_usable(b));
+	add(b, "http://a", 1);
+	assert_true(brain_any_usable(b));
+	a.model = STR("other");
+	assert_int_equal(brain_ask(b, &a, at_ms(0), &p), ERR_UNKNOWN_MODEL);
+	assert_true(brain_ledger_is_zero(b));
+	brain_free(b);
+}
+
+/* smg 1692: work per request grew with the fleet. 2,000 workers must still be decided over, ranks beyond the index's limit too. */
+static void case_smg_1692_two_thousand_workers(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	char url[32];
+	for (int i = 0; i < BRAIN_MAX_WORKERS; i++) {
+		(void)snprintf(url, sizeof(url), "http://w%d", i);
+		add(b, url, 3);
+	}
+	struct brain_plan p[50];
+	for (uint64_t i = 0; i < 50; i++)
+		p[i] = ask(b, "x", i);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(p[i].n_legs, BRAIN_MAX_CANDIDATES);
+		tell(b, &p[i], BRAIN_TELL_END, 20);
+	}
+	assert_true(brain_ledger_is_zero(b));
+	brain_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
+		cmocka_unit_test(block_sizes_of_events_win_over_metrics), cmocka_unit_test(a_prompt_in_flight_counts_as_held_after_its_plan),
+		cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
+		cmocka_unit_test(case_smg_1692_two_thousand_workers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
