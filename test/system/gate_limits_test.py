@@ -147,6 +147,32 @@ def works(gw):
         return False
 
 
+def test_case_smg_1693_health_answers_under_large_bodies(start, up):
+    """16 clients with 500 KB prompts all the time: parsing them must not hold up the health of the gateway"""
+    gw = Gateway(start, up)
+    over, worst = threading.Event(), 0.0
+    body = json.dumps({**CHAT, "messages": [{"role": "user", "content": "word " * 2000} for _ in range(50)]})
+
+    def load():
+        with gw.client(seconds=30) as c:
+            while not over.is_set():
+                c.request("POST", "/v1/chat/completions", body).response()
+    threads = [threading.Thread(target=load) for _ in range(16)]
+    for t in threads:
+        t.start()
+    with gw.client(seconds=20) as c:
+        for _ in range(20):
+            time.sleep(0.05)
+            t = time.monotonic()
+            assert c.request("GET", "/health").response().status == 200
+            worst = max(worst, time.monotonic() - t)
+    over.set()
+    for t in threads:
+        t.join(30)
+    assert worst < 1.0, f"health took {worst * 1000:.0f} ms"          # 50 ms on a machine of one's own
+    assert gw.settled()
+
+
 def test_case_litellm_35666_labels_come_from_a_table(start, up):
     """scanner traffic makes no series"""
     gw = Gateway(start, up)

@@ -371,6 +371,20 @@ spec:
     assert "worker-secret" not in gw.process.text
 
 
+def test_the_pool_may_keep_the_clients_key(start, up, tmp_path):
+    (tmp_path / "k.yaml").write_text(f"""apiVersion: kvasir.dev/v1alpha1
+kind: WorkerPool
+metadata: {{name: p}}
+spec:
+  authorization: drop
+  workers: [{{url: "{up.url}"}}]
+""")
+    gw = Gateway(start, args=["-c", tmp_path / "k.yaml"], ready=False)
+    assert eventually(lambda: gw_ready(gw), 8), gw.process.text
+    gw.chat(headers=["Authorization: Bearer client"])
+    assert "authorization" not in up.calls[0].headers
+
+
 def gw_ready(gw):
     try:
         return gw.call("GET", "/health").status == 200

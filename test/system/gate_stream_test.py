@@ -1,4 +1,5 @@
 """Streams: byte for byte, hidden usage, deaths, silence, back-pressure (issue 3, section 4; cases gateways C and D, routers E)."""
+import gzip
 import json
 import os
 import re
@@ -157,6 +158,49 @@ def test_case_higress_4146_usage_of_a_whole_answer_cut_anywhere(gw, up):
     up.script = script
     r = gw.chat()
     assert r.content == body and gw.log(r.headers["x-request-id"])["prompt_tok"] == "10"
+
+
+def test_an_encoded_stream_passes_unread(gw, up):
+    """a worker that compresses although it was asked not to: the bytes are the client's"""
+    raw = gzip.compress("".join([*DELTAS, DONE]).encode())
+
+    def script(c):
+        c.send(head(content_type="text/event-stream", extra=["content-encoding: gzip"]) + chunk(raw[:20]))
+        c.sleep(0.3)
+        c.send(chunk(raw[20:]) + END)
+    up.script = script
+    with gw.client() as c:
+        c.request("POST", "/v1/chat/completions", STREAM)
+        r = c.head()
+        t = time.monotonic()
+        c.until(raw[:20])
+        assert time.monotonic() - t < 0.2 and r.headers["content-encoding"] == "gzip"
+        c.until(raw[20:])
+        c.until(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("raw", [
+    "\ufeff" + event(delta("a")) + DONE, event(delta("a")).replace("\n", "\r") + "data: [DONE]\r\r", (event(delta("a")) + DONE).replace("\n", "\r\n"),
+    ": c\n\n\n\n" + event(delta("a")) + ": c\n" + DONE, "id: 1\nretry: 5\nevent: x\n" + event(delta("a")) + DONE,
+    "data: {\"choices\":\ndata: []}\n\n" + DONE, event("") + DONE, event({"choices": []}) + DONE, event(delta("x" * (1 << 20))) + DONE])
+def test_odd_framing_passes_as_it_came(gw, up, raw):
+    """cases gateways J.2"""
+    raw = raw.encode()
+    for size in (len(raw), 1 + len(raw) // 50):
+        def script(c, size=size):
+            c.send(SSE)
+            for i in range(0, len(raw), size):
+                c.send(chunk(raw[i:i + size]))
+            c.send(END)
+        up.script = script
+        r = gw.chat(STREAM)
+        assert r.content == raw and r.whole
+
+
+def test_case_omniroute_3424_empty_choices_are_not_invented_upon(gw, up):
+    empty = {"id": "x", "object": "chat.completion", "choices": []}
+    up.script = lambda c: c.send(whole(empty))
+    assert gw.chat().json == empty
 
 
 def test_a_huge_event_passes(gw, up):

@@ -31,10 +31,23 @@ static bool refused_our_key(const struct gate_req *r, int status)
 	return status == 401 && w && w->authorization.n;
 }
 
+/* What kind of body comes, and whether we can look into it: a worker that encodes it although we asked for identity
+ * sends bytes that only the client can read. */
+static void begin_body(struct gate_req *r, struct http_headers h)
+{
+	struct str type = http_find(h, STR("content-type")), coding = http_find(h, STR("content-encoding"));
+	r->raw = coding.n && !str_ieq(coding, STR("identity"));
+	r->streaming = str_istarts(type, STR("text/event-stream"));
+	r->reading_whole = !r->raw && str_istarts(type, STR("application/json"));
+	if (r->streaming)
+		gate_relay_init(r);
+	if (r->reading_whole)
+		api_whole_init(&r->whole);
+}
+
 static void on_head(void *arg, int status, struct http_headers h)
 {
 	struct gate_req *r = arg;
-	struct str type = http_find(h, STR("content-type"));
 	r->t_head = io_now(r->gate->loop);
 	r->progress = r->t_head;
 	r->worker_status = status;
@@ -46,13 +59,7 @@ static void on_head(void *arg, int status, struct http_headers h)
 		gate_fail(r, ERR_UPSTREAM_AUTH, NULL, NULL);
 		return;
 	}
-	r->streaming = str_istarts(type, STR("text/event-stream"));
-	if (r->streaming)
-		gate_relay_init(r);
-	else if (str_istarts(type, STR("application/json")))
-		r->reading_whole = true;
-	if (r->reading_whole)
-		api_whole_init(&r->whole);
+	begin_body(r, h);
 	r->status = status;
 	int64_t length = length_of(r, h);
 	http_reply_begin(r->hr, status, gate_headers_down(r, h), r->streaming ? -1 : length);
