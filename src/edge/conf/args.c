@@ -75,6 +75,9 @@ bool conf_args_parse(int argc, char **argv, struct conf_args *ret_args, struct c
 		struct str arg = str_of(c.argv[c.at++]);
 		one_arg(&c, ret_args, arg);
 	}
+	bool asks = ret_args->help || ret_args->version || ret_args->print_config;
+	if (faults->list.n == before && !asks && ret_args->sources.paths.n == 0 && ret_args->sources.workers.n == 0)
+		arg_fault(&c, (struct str){ 0 }, "there is nothing to serve: name a worker with --worker URL, or files with -c FILE_OR_DIR");
 	return faults->list.n == before;
 }
 
