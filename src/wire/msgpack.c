@@ -193,31 +193,41 @@ enum err msgpack_skip(struct msgpack_cur *c)
 	return ERR_OK;
 }
 
-/* Token ids are the bulk of an event stream: the three short forms are read in line. */
+static enum err read_u32(struct msgpack_cur *c, uint32_t *ret)
+{
+	struct msgpack_val v;
+	TRY(msgpack_read(c, &v));
+	if (v.type != MSGPACK_UINT || v.u > UINT32_MAX)
+		return ERR_RANGE;
+	*ret = (uint32_t)v.u;
+	return ERR_OK;
+}
+
+/* Token ids are the bulk of an event stream: away from the end of the input their usual forms are read in line. */
 enum err msgpack_read_u32s(struct msgpack_cur *c, uint32_t *ret, size_t n)
 {
+	enum { LONGEST = 5 };
 	if (n > msgpack_left(c))
 		return ERR_SYNTAX;
+	const uint8_t *p = c->p, *end = c->end;
 	for (size_t i = 0; i < n; i++) {
-		const uint8_t *p = c->p;
-		size_t left = msgpack_left(c);
-		if (left >= 3 && *p == 0xcd) {
+		uint8_t form = p < end ? *p : 0xc1;
+		if (end - p < LONGEST || (form >= 0x80 && form != 0xcd && form != 0xce)) {
+			c->p = p;
+			TRY(read_u32(c, &ret[i]));
+			p = c->p;
+		} else if (form == 0xcd) {
 			ret[i] = (uint32_t)p[1] << 8 | p[2];
-			c->p += 3;
-		} else if (left >= 1 && *p < 0x80) {
-			ret[i] = *p;
-			c->p++;
-		} else if (left >= 5 && *p == 0xce) {
-			ret[i] = (uint32_t)be(p + 1, 4);
-			c->p += 5;
+			p += 3;
+		} else if (form == 0xce) {
+			ret[i] = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
+			p += 5;
 		} else {
-			struct msgpack_val v;
-			TRY(msgpack_read(c, &v));
-			if (v.type != MSGPACK_UINT || v.u > UINT32_MAX)
-				return ERR_RANGE;
-			ret[i] = (uint32_t)v.u;
+			ret[i] = form;
+			p++;
 		}
 	}
+	c->p = p;
 	return ERR_OK;
 }
 
