@@ -94,7 +94,18 @@ def test_case_sim_624_identity_is_the_connections_not_the_topics(recordings, tmp
         assert truth(other).stdout == "topics requests=89 exact=89 share=1.0000\n"
 
 
-def test_a_folder_that_is_no_recording_is_refused(tmp_path):
+def test_a_folder_that_is_no_recording_is_passed_over(recordings, tmp_path):
     result = truth(tmp_path)
     assert result.returncode == 2
-    assert "not found" in result.stderr
+    assert "no recording" in result.stderr
+    result = truth(tmp_path, recordings / "vllm-0.32.0-surfaces")
+    assert result.returncode == 0
+    assert result.stdout == "vllm-0.32.0-surfaces requests=13 exact=13 share=1.0000\n"
+
+
+def test_a_broken_recording_is_refused(recordings, tmp_path):
+    (tmp_path / "run.json").write_bytes((recordings / "vllm-0.32.0-surfaces" / "run.json").read_bytes())
+    (tmp_path / "timeline.jsonl").write_text('{"kind":"event"\n')
+    result = truth(tmp_path, recordings / "vllm-0.32.0-surfaces")
+    assert result.returncode == 2
+    assert "malformed" in result.stderr

@@ -8,7 +8,8 @@
  *
  * N leaves out the misses that no reader of the events can avoid; each is excused by a rule on what was on the wire, never
  * by its name. With -v every miss is listed with both numbers and its excuse, and the excused are counted by kind.
- * Exit code: 0 all exact, 1 a miss without an excuse, 2 a recording that cannot be read. */
+ * Exit code: 0 all exact, 1 a miss without an excuse, 2 a recording that cannot be read, or none at all; a folder without
+ * a recording among others is passed over. */
 #ifndef BENCH_TRUTH_H
 #define BENCH_TRUTH_H
 
