@@ -73,15 +73,19 @@ static bool replace_mode(struct api_patch *p, struct str body, struct json_span 
 	return found > 0;
 }
 
-enum err api_patch_report(struct api_patch *p, const struct api_facts *f, struct str body, struct api_fault *ret_fault)
+static bool find_and_replace_mode(struct api_patch *p, struct str body)
 {
 	struct json_member top[128];
-	size_t n = f->report_full ? MIN(json_scan_members(body, top, ARRAY_LEN(top)), ARRAY_LEN(top)) : 0;
-	bool done = !f->report_full;
-	for (size_t i = 0; i < n && !done; i++)
+	size_t n = MIN(json_scan_members(body, top, ARRAY_LEN(top)), ARRAY_LEN(top));
+	for (size_t i = 0; i < n; i++)
 		if (str_eq(json_span_str(body, top[i].key), STR("\"vllm_xargs\"")))
-			done = replace_mode(p, body, top[i].val);
-	if (done)
+			return replace_mode(p, body, top[i].val);
+	return false;
+}
+
+enum err api_patch_report(struct api_patch *p, const struct api_facts *f, struct str body, struct api_fault *ret_fault)
+{
+	if (!f->report_full || find_and_replace_mode(p, body))
 		return ERR_OK;
 	*ret_fault = (struct api_fault){ "kv_cache_report_mode must be written once and without escapes", "vllm_xargs" };
 	return ERR_BAD_REQUEST;
