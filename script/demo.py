@@ -209,7 +209,7 @@ def main():
     ap.add_argument("--vllm", action="store_true", help="two real vLLM workers on the CPU instead (see ./dev test-vllm)")
     a = ap.parse_args()
     if a.vllm:
-        os.execv(os.path.join(ROOT, "test/vllm/run.sh"), ["run.sh", "--demo"])
+        os.execv(os.path.join(ROOT, "test/vllm/run.sh"), ["run.sh", "--demo"] + (["--no-wait"] if a.no_wait else []))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     demo, began, figures = Demo(), time.time(), {}
     try:

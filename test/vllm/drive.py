@@ -11,6 +11,7 @@ import concurrent.futures
 import json
 import random
 import re
+import signal
 import sys
 import time
 
@@ -105,8 +106,7 @@ class Run:
             if d.get("outcome"):
                 break
             time.sleep(0.02)
-        chosen = d["candidates"][d["chosen"]]
-        return chosen["hit_tok"], d
+        return next(c["hit_tokens"] for c in d["candidates"] if c["chosen"]), d
 
 
 def say(ok, what):
@@ -222,7 +222,7 @@ def restart(run, workers, gateway, traffic):
             failed += 1
     noticed = len(gateway.healthy()) == len(workers) - 1
     victim.start()
-    fleet.wait_for("the restarted worker", victim.ready, 240)
+    fleet.wait_for("the restarted worker", victim.ready, 900)
     fleet.wait_for("its recovery in Kvasir", lambda: len(gateway.healthy()) == len(workers), 60)
     return failed, noticed
 
@@ -236,7 +236,7 @@ def one_model(args, name, logs):
         for w in workers:
             w.start()
         for w in workers:
-            fleet.wait_for(f"vLLM (log {w.log})", w.ready, 300)
+            fleet.wait_for(f"vLLM (log {w.log})", w.ready, 900)
         print("   workers: vLLM " + json.loads(fleet.get(workers[0].url + "/version"))["version"], flush=True)
         proxies = [fleet.Proxy(w) for w in workers]
         gateway = fleet.Gateway([p.url for p in proxies], logs, ["--probe-interval", "500ms"])
@@ -273,13 +273,55 @@ def one_model(args, name, logs):
     return ok
 
 
+def demo(args, logs):
+    """two real workers, some traffic request by request, then everything stays until Ctrl-C"""
+    model, flags, *_ = MODELS["full"]
+    print(f"== two real vLLM workers on the CPU ({model}), Kvasir in front; a minute or two to boot", flush=True)
+    workers = [fleet.Worker(args.dir, model, f"demo{i}", flags, logs, "tiny") for i in range(2)]
+    gateway = None
+    try:
+        for w in workers:
+            w.start()
+        for w in workers:
+            fleet.wait_for(f"vLLM (log {w.log})", w.ready, 600)
+        gateway = fleet.Gateway([w.url for w in workers], logs)
+        fleet.wait_for("Kvasir", lambda: len(gateway.healthy()) == 2, 60)
+        run, traffic, exact = Run(gateway, "tiny"), Traffic(3, False), 0
+        print(f"   {'kind':12s} {'worker':24s} {'why':8s} {'prompt':>7s} {'predicted':>10s} {'reported':>9s}   (cached tokens)")
+        for i in range(40):
+            api, body, chat = traffic.next()
+            answer, cached, prompt, rid, worker = run.send(api, body, stream=True)
+            hit, receipt = run.predicted(rid)
+            exact += hit == cached
+            traffic.over(api, body, chat, answer)
+            print(f"   {'chat turn' if chat is not None else api:12s} {worker:24s} {receipt['reason']:8s} {prompt:7d} {hit:10d} {cached:9d}{'' if hit == cached else '   differs'}", flush=True)
+        print(f"   predicted = reported on {exact} of 40")
+        print(f"== left running until Ctrl-C: gateway {gateway.url}/v1 (model tiny), admin {gateway.admin}, workers {workers[0].url} {workers[1].url}", flush=True)
+        if not args.no_wait:
+            while gateway.process.poll() is None:
+                time.sleep(0.5)
+    except KeyboardInterrupt:
+        print()
+    finally:
+        if gateway:
+            gateway.stop()
+        for w in workers:
+            w.kill()
+    return True
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--dir", required=True)
     ap.add_argument("--requests", type=int, default=300, help="per kind and model (default 300)")
     ap.add_argument("--only", choices=list(MODELS), action="append")
+    ap.add_argument("--demo", action="store_true", help="show it live instead of measuring: ./dev demo --vllm")
+    ap.add_argument("--no-wait", action="store_true", help="with --demo: end after the table")
     args = ap.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))     # so that workers are ended whatever ends us
     logs = fleet.log_folder()
+    if args.demo:
+        sys.exit(not demo(args, logs))
     print(f"   logs in {logs}; openai SDK {openai.__version__}", flush=True)
     results = [one_model(args, name, logs) for name in args.only or MODELS]
     passed = sum(results)

@@ -11,4 +11,8 @@ if ! command -v npm >/dev/null; then
 fi
 echo "== real vLLM in $dir"
 test/vllm/install.sh "$dir"
+if [ "$#" -eq 0 ]; then
+    echo "== the simulator against a real worker: the same requests and events, shapes compared"
+    "$dir/venv/bin/python" -B test/vllm/sim_equal.py --dir "$dir"
+fi
 exec "$dir/venv/bin/python" -B test/vllm/drive.py --dir "$dir" "$@"
