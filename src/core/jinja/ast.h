@@ -4,7 +4,7 @@
 
 #include "jinja/jinja.h"
 
-enum { JINJA_NEST_MAX = 100 };
+enum { JINJA_NEST_MAX = 100, JINJA_HEIGHT_MAX = 500 };   /* nested brackets; levels of a tree: a + b + c + … is one a term */
 
 enum jinja_expr_kind {
 	JINJA_E_CONST, JINJA_E_NAME, JINJA_E_LIST, JINJA_E_TUPLE, JINJA_E_DICT, JINJA_E_ATTR, JINJA_E_ITEM, JINJA_E_SLICE, JINJA_E_CALL, JINJA_E_FILTER,
@@ -55,8 +55,20 @@ struct jinja_stmt {
 struct jinja_template {
 	struct arena arena;
 	struct jinja_body body;
-	bool clock, iterates_content;
+	bool clock;
+	bool format, format_before;          /* the content is gone through: by today's rule, by the older one */
 };
+
+/* Every expression of a tree, parents first, down to JINJA_HEIGHT_MAX. */
+struct jinja_walk {
+	void (*on_expr)(void *arg, const struct jinja_expr *e);
+	void *arg;
+	unsigned depth;
+	bool too_deep;                       /* there was more */
+};
+void jinja_walk_body(struct jinja_walk *w, const struct jinja_body *b);
+/* format.c: does some loop run over the content of a message? old: by the rule older workers have. */
+bool jinja_format_of(const struct jinja_template *t, bool old);
 
 /* Tokens -> tree. */
 struct jinja_token;

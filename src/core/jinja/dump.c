@@ -145,6 +145,7 @@ static enum err put(struct dump *d, const struct jinja_val *v, unsigned depth)
 	case JINJA_TUPLE: return put_list(d, v->list, depth);
 	case JINJA_DICT: return put_dict(d, v->dict, depth);
 	case JINJA_UNDEFINED:
+	case JINJA_ITER:
 	case JINJA_NAMESPACE:
 	case JINJA_LOOP:
 	case JINJA_MACRO:

@@ -6,6 +6,8 @@
 #include "base/vec.h"
 #include "jinja/run.h"
 
+#define EXACT_MAX (INT64_C(1) << 53)   /* up to here a double holds every integer */
+
 enum { ARGS_MAX = 32, REPEAT_MAX = 1 << 20 };
 
 enum err jinja_text(struct jinja_run *r, const struct jinja_val *v, struct str *ret_s)
@@ -46,6 +48,11 @@ enum err jinja_items(struct jinja_run *r, const struct jinja_val *v, const struc
 		for (size_t i = 0; i < v->dict->n; i++)
 			keys[i] = v->dict->p[i].key;
 		*ret_l = jinja_list_of(r->a, keys, v->dict->n).list;
+	} else if (v->type == JINJA_ITER) {
+		if (v->iter->used)
+			return jinja_refuse(r, "going through a generator twice");
+		v->iter->used = v->iter->kind == JINJA_GENERATOR;
+		*ret_l = v->iter->list;
 	} else if (v->type == JINJA_UNDEFINED) {
 		*ret_l = &none;
 	} else {
@@ -61,8 +68,8 @@ static struct jinja_val loop_attr(const struct jinja_loop *l, struct str name)
 	int64_t i = (int64_t)l->i, n = (int64_t)l->items->n;
 	const struct { const char *name; struct jinja_val v; } rows[] = {
 		{ "index", jinja_int(i + 1) },        { "index0", jinja_int(i) },     { "revindex", jinja_int(n - i) },     { "revindex0", jinja_int(n - i - 1) },
-		{ "first", jinja_bool(i == 0) },      { "last", jinja_bool(i == n - 1) }, { "length", jinja_int(n) },       { "depth", jinja_int(l->depth + 1) },
-		{ "depth0", jinja_int(l->depth) },
+		{ "first", jinja_bool(i == 0) },      { "last", jinja_bool(i == n - 1) }, { "length", jinja_int(n) },       { "depth", jinja_int(1) },   /* only recursive loops go deeper */
+		{ "depth0", jinja_int(0) },
 		{ "previtem", i > 0 ? l->items->p[i - 1] : jinja_undefined(name) }, { "nextitem", i + 1 < n ? l->items->p[i + 1] : jinja_undefined(name) },
 	};
 	for (size_t k = 0; k < ARRAY_LEN(rows); k++)
@@ -87,6 +94,8 @@ enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct
 		*ret_v = loop_attr(obj->loop, name);
 		return ret_v->type == JINJA_UNDEFINED && (str_eq(name, STR("cycle")) || str_eq(name, STR("changed"))) ? jinja_refuse(r, "loop.%.*s", STR_ARG(name)) : ERR_OK;
 	}
+	if (obj->type == JINJA_ITER)
+		return jinja_refuse(r, "the attribute %.*s of a generator", STR_ARG(name));
 	if (jinja_method_find(r, obj, name, ret_v))
 		return ERR_OK;
 	if (obj->type == JINJA_DICT || obj->type == JINJA_NAMESPACE)
@@ -123,6 +132,12 @@ enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const 
 		*ret_v = obj->list->p[i];
 		return ERR_OK;
 	}
+	if (obj->type == JINJA_ITER && obj->iter->kind == JINJA_RANGE && index_of(key, obj->iter->list->n, &i)) {
+		*ret_v = obj->iter->list->p[i];
+		return ERR_OK;
+	}
+	if (obj->type == JINJA_ITER && key->type == JINJA_STR)
+		return jinja_get_attr(r, obj, key->s, ret_v);
 	if (obj->type == JINJA_STR && index_of(key, jinja_len_cp(obj->s), &i)) {
 		*ret_v = jinja_str(jinja_slice_cp(obj->s, i, 1));
 		return ERR_OK;
@@ -163,6 +178,8 @@ enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struc
 		return jinja_raise(r, "slice step cannot be zero");
 	if (v->type == JINJA_UNDEFINED)
 		return undefined_fault(r, v);
+	if (v->type == JINJA_ITER && v->iter->kind == JINJA_RANGE)
+		return jinja_refuse(r, "a slice of a range");
 	if (v->type != JINJA_STR && v->type != JINJA_LIST && v->type != JINJA_TUPLE) {
 		*ret_v = jinja_undefined(STR("slice"));
 		return ERR_OK;
@@ -208,6 +225,8 @@ static enum err integer_op(struct jinja_run *r, int op, int64_t x, int64_t y, st
 	if ((op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD) && y == 0)
 		return jinja_raise(r, "division by zero");
 	if (op == JINJA_DIV) {
+		if (x > EXACT_MAX || x < -EXACT_MAX || y > EXACT_MAX || y < -EXACT_MAX)
+			return jinja_refuse(r, "dividing integers beyond 53 bits");
 		*ret_v = jinja_float((double)x / (double)y);
 		return ERR_OK;
 	}
@@ -227,9 +246,25 @@ static enum err integer_op(struct jinja_run *r, int op, int64_t x, int64_t y, st
 	return over ? jinja_refuse(r, "integers beyond 64 bits, or a power") : ERR_OK;
 }
 
+/* Python's // and % of floats: the rest has the divisor's sign, and the quotient goes with that rest. */
+static double floor_div(double x, double y, double *ret_rest)
+{
+	double rest = fmod(x, y), q = (x - rest) / y;
+	bool nonzero = rest < 0 || rest > 0;
+	if (nonzero && (y < 0) != (rest < 0)) {
+		rest += y;
+		q -= 1.0;
+	}
+	*ret_rest = nonzero ? rest : copysign(0.0, y);
+	if (!(q < 0 || q > 0))
+		return copysign(0.0, x / y);
+	double whole_q = floor(q);
+	return q - whole_q > 0.5 ? whole_q + 1.0 : whole_q;
+}
+
 static enum err real_op(struct jinja_run *r, int op, double x, double y, struct jinja_val *ret_v)
 {
-	double z = 0;
+	double z = 0, rest;
 	if ((op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD) && !(y < 0 || y > 0))
 		return jinja_raise(r, "float division by zero");
 	switch ((enum jinja_bin)op) {
@@ -237,9 +272,9 @@ static enum err real_op(struct jinja_run *r, int op, double x, double y, struct 
 	case JINJA_SUB: z = x - y; break;
 	case JINJA_MUL: z = x * y; break;
 	case JINJA_DIV: z = x / y; break;
-	case JINJA_FLOORDIV: z = floor(x / y); break;
-	case JINJA_MOD:
-	case JINJA_POW: return jinja_refuse(r, "this operator on floats");
+	case JINJA_FLOORDIV: z = floor_div(x, y, &rest); break;
+	case JINJA_MOD: (void)floor_div(x, y, &z); break;
+	case JINJA_POW: return jinja_refuse(r, "a power of floats");
 	}
 	*ret_v = jinja_float(z);
 	return ERR_OK;
@@ -313,9 +348,29 @@ static enum err contains(struct jinja_run *r, const struct jinja_val *x, const s
 		for (size_t i = 0; i < in->list->n && !*ret_yes; i++)
 			*ret_yes = jinja_equal(&in->list->p[i], x);
 		return jinja_step(r, in->list->n);
+	} else if (in->type == JINJA_ITER) {
+		const struct jinja_list *l;
+		TRY(jinja_items(r, in, &l));
+		for (size_t i = 0; i < l->n && !*ret_yes; i++)
+			*ret_yes = jinja_equal(&l->p[i], x);
 	} else if (in->type != JINJA_UNDEFINED) {
 		return jinja_raise(r, "argument of type '%s' is not iterable", jinja_type_name(in));
 	}
+	return ERR_OK;
+}
+
+static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes);
+
+/* Lists and tuples: by the first pair that differs, else by length. */
+static enum err ordered_lists(struct jinja_run *r, int op, const struct jinja_list *x, const struct jinja_list *y, bool *ret_yes)
+{
+	size_t n = MIN(x->n, y->n), i = 0;
+	while (i < n && jinja_equal(&x->p[i], &y->p[i]))
+		i++;
+	TRY(jinja_step(r, 1 + i));
+	if (i < n)
+		return ordered(r, op, &x->p[i], &y->p[i], ret_yes);
+	*ret_yes = op == JINJA_LT ? x->n < y->n : op == JINJA_LE ? x->n <= y->n : op == JINJA_GT ? x->n > y->n : x->n >= y->n;
 	return ERR_OK;
 }
 
@@ -331,7 +386,9 @@ static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, 
 		c = (jinja_as_f64(x) > jinja_as_f64(y)) - (jinja_as_f64(x) < jinja_as_f64(y));
 	else if (x->type == JINJA_STR && y->type == JINJA_STR)
 		c = str_cmp(x->s, y->s);
-	else if (x->type == y->type && (x->type == JINJA_LIST || x->type == JINJA_TUPLE || x->type == JINJA_BIGINT))
+	else if (x->type == y->type && (x->type == JINJA_LIST || x->type == JINJA_TUPLE))
+		return ordered_lists(r, op, x->list, y->list, ret_yes);
+	else if (x->type == JINJA_BIGINT || y->type == JINJA_BIGINT)
 		return jinja_refuse(r, "comparing the order of %ss", jinja_type_name(x));
 	else
 		return jinja_raise(r, "'<' not supported between instances of '%s' and '%s'", jinja_type_name(x), jinja_type_name(y));
@@ -544,7 +601,7 @@ static enum err eval_at(struct jinja_run *r, const struct jinja_expr *e, struct 
 enum err jinja_eval(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
 {
 	TRY(jinja_step(r, 1));
-	if (r->depth > 2 * JINJA_NEST_MAX)
+	if (r->depth > JINJA_HEIGHT_MAX + JINJA_NEST_MAX)
 		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "nested too deep");
 	r->depth++;
 	enum err err = eval_at(r, e, ret_v);

@@ -20,6 +20,8 @@ static enum err f_tojson(struct jinja_run *r, const struct jinja_val *v, const s
 	struct buf b;
 	TRY(jinja_args_only(r, a, 0, "ensure_ascii indent separators sort_keys", "tojson"));
 	TRY(jinja_arg_i64(r, a, 1, "indent", -1, &indent));
+	if (indent < -1 || (indent == -1 && jinja_arg_get(a, 1, "indent") && jinja_arg_get(a, 1, "indent")->type != JINJA_NONE))
+		return jinja_refuse(r, "a negative indent");
 	o.indent = (int)MIN(indent, (int64_t)32);
 	o.item_sep = indent >= 0 ? STR(",") : STR(", ");
 	o.key_sep = STR(": ");
@@ -48,6 +50,8 @@ static enum err f_length(struct jinja_run *r, const struct jinja_val *v, const s
 		*ret_v = jinja_int((int64_t)v->list->n);
 	else if (v->type == JINJA_DICT)
 		*ret_v = jinja_int((int64_t)v->dict->n);
+	else if (v->type == JINJA_ITER && v->iter->kind != JINJA_GENERATOR)
+		*ret_v = jinja_int((int64_t)v->iter->list->n);
 	else if (v->type == JINJA_UNDEFINED)
 		*ret_v = jinja_int(0);
 	else
@@ -239,6 +243,8 @@ static enum err edge_of(struct jinja_run *r, const struct jinja_val *v, const st
 {
 	const struct jinja_list *l;
 	TRY(jinja_args_only(r, a, 0, "", "first and last"));
+	if (last && v->type == JINJA_ITER && v->iter->kind == JINJA_GENERATOR)
+		return jinja_raise(r, "'generator' object is not reversible");
 	TRY(jinja_items(r, v, &l));
 	*ret_v = l->n ? l->p[last ? l->n - 1 : 0] : jinja_undefined(STR("item"));
 	return ERR_OK;
@@ -262,12 +268,12 @@ static enum err f_items(struct jinja_run *r, const struct jinja_val *v, const st
 {
 	TRY(jinja_args_only(r, a, 0, "", "items"));
 	if (v->type == JINJA_UNDEFINED) {
-		*ret_v = jinja_list_of(r->a, NULL, 0);
+		*ret_v = jinja_iter_of(r->a, JINJA_GENERATOR, NULL, 0);
 		return ERR_OK;
 	}
 	if (v->type != JINJA_DICT)
 		return jinja_raise(r, "Can only get item pairs from a mapping.");
-	*ret_v = jinja_dict_items(r, v->dict);
+	*ret_v = jinja_dict_items(r, v->dict, JINJA_GENERATOR);
 	return jinja_step(r, v->dict->n);
 }
 
@@ -275,13 +281,16 @@ static enum err f_reverse(struct jinja_run *r, const struct jinja_val *v, const 
 {
 	struct jinja_val part[3] = { JINJA_V_NONE, JINJA_V_NONE, jinja_int(-1) };
 	TRY(jinja_args_only(r, a, 0, "", "reverse"));
-	if (v->type != JINJA_STR && v->type != JINJA_LIST)
+	if (v->type != JINJA_STR && v->type != JINJA_LIST && v->type != JINJA_TUPLE)
 		return jinja_refuse(r, "reverse of a %s", jinja_type_name(v));
-	return jinja_slice(r, v, part, ret_v);
+	TRY(jinja_slice(r, v, part, ret_v));
+	if (v->type != JINJA_STR)
+		*ret_v = jinja_iter_of(r->a, JINJA_GENERATOR, ret_v->list->p, ret_v->list->n);
+	return ERR_OK;
 }
 
-/* item.a.b.0: the attribute= of map, selectattr, sort. */
-static enum err path_of(struct jinja_run *r, struct jinja_val item, struct str path, struct jinja_val *ret_v)
+/* item.a.b.0: the attribute= of map, selectattr, sort. def (may be NULL) stands in for what is undefined on the way. */
+static enum err path_of(struct jinja_run *r, struct jinja_val item, struct str path, const struct jinja_val *def, struct jinja_val *ret_v)
 {
 	struct str part;
 	uint64_t i;
@@ -290,6 +299,8 @@ static enum err path_of(struct jinja_run *r, struct jinja_val item, struct str p
 		str_cut(path, '.', &part, &path);
 		struct jinja_val key = str_to_u64(part, &i) && i < 1u << 30 ? jinja_int((int64_t)i) : jinja_str(part), from = *ret_v;
 		TRY(jinja_get_item(r, &from, &key, ret_v));
+		if (def && def->type != JINJA_NONE && ret_v->type == JINJA_UNDEFINED)
+			*ret_v = *def;
 	}
 	return ERR_OK;
 }
@@ -317,14 +328,14 @@ static enum err chosen(struct jinja_run *r, const struct jinja_val *v, const str
 	size_t n = 0;
 	for (size_t i = 0; i < l->n; i++) {
 		struct jinja_val x;
-		TRY(path_of(r, l->p[i], attr, &x));
+		TRY(path_of(r, l->p[i], attr, NULL, &x));
 		bool yes = jinja_truthy(&x);
 		if (test >= 0)
 			TRY(jinja_test(r, test, &x, &rest, &yes));
 		if (yes == want)
 			out[n++] = l->p[i];
 	}
-	*ret_v = jinja_list_of(r->a, out, n);
+	*ret_v = jinja_iter_of(r->a, JINJA_GENERATOR, out, n);
 	return ERR_OK;
 }
 
@@ -347,13 +358,11 @@ static enum err f_map(struct jinja_run *r, const struct jinja_val *v, const stru
 	struct jinja_val *out = arena_new(r->a, struct jinja_val, l->n);
 	for (size_t i = 0; i < l->n; i++) {
 		if (attr)
-			TRY(path_of(r, l->p[i], attr->s, &out[i]));
+			TRY(path_of(r, l->p[i], attr->s, def, &out[i]));
 		else
 			TRY(jinja_filter(r, filter, &l->p[i], &(struct jinja_args){ 0 }, &out[i]));
-		if (attr && def && out[i].type == JINJA_UNDEFINED)
-			out[i] = *def;
 	}
-	*ret_v = jinja_list_of(r->a, out, l->n);
+	*ret_v = jinja_iter_of(r->a, JINJA_GENERATOR, out, l->n);
 	return ERR_OK;
 }
 
@@ -414,7 +423,7 @@ static enum err f_sort(struct jinja_run *r, const struct jinja_val *v, const str
 	struct jinja_val *out = arena_new(r->a, struct jinja_val, l->n);
 	for (size_t i = 0; i < l->n; i++) {
 		p[i].val = l->p[i];
-		TRY(path_of(r, l->p[i], attr, &p[i].key));
+		TRY(path_of(r, l->p[i], attr, NULL, &p[i].key));
 		TRY(sort_key(r, p[i].key, !flag(a, 1, "case_sensitive"), &p[i].key));
 	}
 	TRY(sorted(r, p, l->n, flag(a, 0, "reverse")));
@@ -435,9 +444,9 @@ static enum err f_dictsort(struct jinja_run *r, const struct jinja_val *v, const
 		return jinja_raise(r, "You can only sort by either \"key\" or \"value\"");
 	size_t n = v->dict->n;
 	struct sort_item *p = arena_new(r->a, struct sort_item, n);
-	struct jinja_val *out = arena_new(r->a, struct jinja_val, n), pairs = jinja_dict_items(r, v->dict);
+	struct jinja_val *out = arena_new(r->a, struct jinja_val, n), pairs = jinja_dict_items(r, v->dict, JINJA_VIEW);
 	for (size_t i = 0; i < n; i++) {
-		p[i].val = pairs.list->p[i];
+		p[i].val = pairs.iter->list->p[i];
 		TRY(sort_key(r, str_eq(by, STR("key")) ? v->dict->p[i].key : v->dict->p[i].val, !flag(a, 0, "case_sensitive"), &p[i].key));
 	}
 	TRY(sorted(r, p, n, flag(a, 2, "reverse")));
@@ -466,7 +475,7 @@ static enum err f_unique(struct jinja_run *r, const struct jinja_val *v, const s
 			out[n++] = l->p[i];
 		}
 	}
-	*ret_v = jinja_list_of(r->a, out, n);
+	*ret_v = jinja_iter_of(r->a, JINJA_GENERATOR, out, n);
 	return ERR_OK;
 }
 

@@ -28,7 +28,7 @@ static enum err g_range(struct jinja_run *r, const struct jinja_args *a, struct 
 	struct jinja_val *p = arena_new(r->a, struct jinja_val, (size_t)n);
 	for (int64_t i = 0; i < (int64_t)n; i++)
 		p[i] = jinja_int(from + i * step);
-	*ret_v = jinja_list_of(r->a, p, (size_t)n);
+	*ret_v = jinja_iter_of(r->a, JINJA_RANGE, p, (size_t)n);
 	return ERR_OK;
 }
 
@@ -70,6 +70,8 @@ static const char *const month_names[] = { "January", "February", "March", "Apri
 static enum err conversion(struct jinja_run *r, struct buf *b, char c)
 {
 	const struct jinja_time *t = &r->o->now;
+	if (r->o->day_only && memchr("HIMSpT", c, 6))
+		return jinja_refuse(r, "the time of day");
 	const char *day = day_names[t->weekday % 7], *month = month_names[(t->month + 11) % 12];
 	switch (c) {
 	case 'Y': return buf_printf(b, "%04d", t->year);

@@ -32,6 +32,7 @@ struct jinja_time { int year, month, day, hour, minute, second, weekday, yearday
 struct jinja_render_opts {
 	const struct jinja_val *vars;    /* a dict */
 	struct jinja_time now;
+	bool day_only;                   /* refuse what strftime_now could print that is finer than a day */
 	uint64_t max_steps;              /* 0 = 2,000,000 */
 	size_t max_output_bytes;         /* 0 = the buffer's own limit */
 };
@@ -40,7 +41,12 @@ must_use enum err jinja_render(const struct jinja_template *t, const struct jinj
 
 /* Does it call strftime_now somewhere? Then its output may depend on the day. */
 bool jinja_uses_clock(const struct jinja_template *t);
-/* vLLM's content format detection: true ("openai") when a for loop runs over the content of a message variable. */
+/* Is this name written as a variable anywhere? */
+bool jinja_mentions(const struct jinja_template *t, struct str name);
+/* vLLM's content format detection (0.32): true ("openai") when a for loop runs over the content of a message variable, over
+ * a macro's parameter that is given one, or, outside of macros, over a variable `content`. */
 bool jinja_iterates_content(const struct jinja_template *t);
+/* Older workers know the first of these rules only: would they find something else? */
+bool jinja_content_disputed(const struct jinja_template *t);
 
 #endif

@@ -156,7 +156,7 @@ static enum err escape(struct lex *l, struct buf *b)
 		return hex_escape(l, b, c == 'x' ? 2 : c == 'u' ? 4 : 8);
 	if (c == '\n')
 		return ERR_OK;
-	if (c == 'N' || (c >= '0' && c <= '7'))
+	if (c == 'N' || (c >= '0' && c <= '7') || (unsigned char)c >= 0x80)
 		return jinja_fault_set(l->fault, l->line, ERR_UNSUPPORTED, "the string escape \\%c", c);
 	TRY(buf_add_byte(b, '\\'));
 	return buf_add_byte(b, c);

@@ -105,12 +105,12 @@ struct str jinja_strip_chars(struct str s, struct str chars, bool left, bool rig
 	return s;
 }
 
-struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *d)
+struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *d, enum jinja_iter_kind kind)
 {
 	struct jinja_val *p = arena_new(r->a, struct jinja_val, d->n);
 	for (size_t i = 0; i < d->n; i++)
 		p[i] = jinja_tuple_of(r->a, (struct jinja_val[]){ d->p[i].key, d->p[i].val }, 2);
-	return jinja_list_of(r->a, p, d->n);
+	return jinja_iter_of(r->a, kind, p, d->n);
 }
 
 /* ---- methods of strings */
@@ -261,7 +261,7 @@ static enum err m_count(struct jinja_run *r, const struct jinja_val *self, const
 static enum err m_items(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
 {
 	TRY(jinja_args_only(r, a, 0, "", "items"));
-	*ret_v = jinja_dict_items(r, self->dict);
+	*ret_v = jinja_dict_items(r, self->dict, JINJA_VIEW);
 	return jinja_step(r, self->dict->n);
 }
 
@@ -270,7 +270,7 @@ static enum err m_keys(struct jinja_run *r, const struct jinja_val *self, const 
 	const struct jinja_list *l;
 	TRY(jinja_args_only(r, a, 0, "", "keys"));
 	TRY(jinja_items(r, self, &l));
-	*ret_v = (struct jinja_val){ .type = JINJA_LIST, .list = l };
+	*ret_v = jinja_iter_of(r->a, JINJA_VIEW, l->p, l->n);
 	return ERR_OK;
 }
 
@@ -280,7 +280,7 @@ static enum err m_values(struct jinja_run *r, const struct jinja_val *self, cons
 	struct jinja_val *p = arena_new(r->a, struct jinja_val, self->dict->n);
 	for (size_t i = 0; i < self->dict->n; i++)
 		p[i] = self->dict->p[i].val;
-	*ret_v = jinja_list_of(r->a, p, self->dict->n);
+	*ret_v = jinja_iter_of(r->a, JINJA_VIEW, p, self->dict->n);
 	return jinja_step(r, self->dict->n);
 }
 

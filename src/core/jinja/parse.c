@@ -96,7 +96,7 @@ static enum err st_set(struct jinja_parser *p, struct jinja_stmt *s)
 {
 	static const char *const ends[] = { "endset", NULL };
 	s->kind = JINJA_S_SET;
-	if (p->t->type == JINJA_T_NAME && p->t[1].type == JINJA_T_OP && str_eq(p->t[1].text, STR("."))) {
+	if (p->t->type == JINJA_T_NAME && p->t[1].type == JINJA_T_OP && str_eq(p->t[1].text, STR(".")) && p->t[2].type == JINJA_T_NAME) {
 		s->target.space = p->t->text;
 		s->target.attr = p->t[2].text;
 		p->t += 3;

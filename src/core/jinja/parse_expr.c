@@ -94,8 +94,12 @@ static enum err string(struct jinja_parser *p, const struct jinja_expr **ret_e)
 {
 	struct jinja_expr *e = node(p, JINJA_E_CONST);
 	struct str s = (p->t++)->text;
-	for (; p->t->type == JINJA_T_STR; p->t++)
-		s = str_of(arena_printf(&p->to->arena, "%.*s%.*s", STR_ARG(s), STR_ARG(p->t->text)));
+	for (; p->t->type == JINJA_T_STR; p->t++) {
+		char *both = arena_alloc(&p->to->arena, s.n + p->t->text.n + 1, 1);
+		memcpy(both, s.p, s.n);
+		memcpy(both + s.n, p->t->text.p, p->t->text.n);
+		s = str_from(both, s.n + p->t->text.n);
+	}
 	e->value = jinja_str(s);
 	*ret_e = e;
 	return ERR_OK;

@@ -11,7 +11,7 @@ enum { STEPS_DEFAULT = 2000000, DEPTH_MAX = 200 };
 struct binding { struct str name; struct jinja_val val; };
 struct jinja_scope { struct jinja_scope *up; struct binding *p; size_t n, cap; };
 
-static enum err fail(struct jinja_run *r, enum err e, const char *fmt, va_list ap)
+static printf_like(3, 0) enum err fail(struct jinja_run *r, enum err e, const char *fmt, va_list ap)
 {
 	vsnprintf(r->fault->text, sizeof(r->fault->text), fmt, ap);
 	r->fault->line = r->line;
@@ -198,10 +198,7 @@ static enum err turn(struct jinja_run *r, const struct jinja_stmt *s, struct jin
 static enum err do_for(struct jinja_run *r, const struct jinja_stmt *s)
 {
 	struct jinja_loop loop = { 0 };
-	struct jinja_val outer;
 	TRY(loop_items(r, s, &loop.items));
-	if (jinja_lookup(r, STR("loop"), &outer) && outer.type == JINJA_LOOP)
-		loop.depth = outer.loop->depth + 1;
 	for (; loop.i < loop.items->n; loop.i++) {
 		TRY(jinja_step(r, 1));
 		TRY(turn(r, s, &loop));
@@ -272,6 +269,15 @@ static enum err do_filter(struct jinja_run *r, const struct jinja_stmt *s)
 	return e == ERR_OK ? put_value(r, &v) : e;
 }
 
+/* What is set inside does not outlive it: for the worker it is the body of a call. */
+static enum err do_scope(struct jinja_run *r, const struct jinja_stmt *s)
+{
+	struct jinja_scope *before = jinja_scope_push(r, r->scope);
+	enum err e = jinja_exec(r, &s->body);
+	r->scope = before;
+	return e;
+}
+
 static enum err exec_one(struct jinja_run *r, const struct jinja_stmt *s)
 {
 	struct jinja_val v;
@@ -288,7 +294,7 @@ static enum err exec_one(struct jinja_run *r, const struct jinja_stmt *s)
 	case JINJA_S_MACRO: jinja_bind(r, s->name, macro_of(r, s)); return ERR_OK;
 	case JINJA_S_CALL: return do_call(r, s);
 	case JINJA_S_FILTER: return do_filter(r, s);
-	case JINJA_S_SCOPE: return jinja_exec(r, &s->body);
+	case JINJA_S_SCOPE: return do_scope(r, s);
 	case JINJA_S_BREAK: r->flow = JINJA_FLOW_BREAK; return ERR_OK;
 	case JINJA_S_CONTINUE: r->flow = JINJA_FLOW_CONTINUE; return ERR_OK;
 	}

@@ -17,7 +17,7 @@ struct jinja_run {
 	unsigned depth, line;
 	enum { JINJA_FLOW_ON, JINJA_FLOW_BREAK, JINJA_FLOW_CONTINUE } flow;
 };
-struct jinja_loop { const struct jinja_list *items; size_t i; unsigned depth; };
+struct jinja_loop { const struct jinja_list *items; size_t i; };
 struct jinja_macro { const struct jinja_stmt *s; struct jinja_scope *scope; };
 struct jinja_method { struct jinja_val self; int number; };
 /* Arguments of a call, in order, and the named ones. */

@@ -15,7 +15,8 @@ typedef enum err test_fn(struct jinja_run *r, const struct jinja_val *v, const s
 
 static bool sequence(const struct jinja_val *v)
 {
-	return v->type == JINJA_STR || v->type == JINJA_LIST || v->type == JINJA_TUPLE || v->type == JINJA_DICT || v->type == JINJA_UNDEFINED;
+	return v->type == JINJA_STR || v->type == JINJA_LIST || v->type == JINJA_TUPLE || v->type == JINJA_DICT || v->type == JINJA_UNDEFINED ||
+	       (v->type == JINJA_ITER && v->iter->kind == JINJA_RANGE);
 }
 
 PLAIN(defined, v->type != JINJA_UNDEFINED)
@@ -24,7 +25,7 @@ PLAIN(none, v->type == JINJA_NONE)
 PLAIN(string, v->type == JINJA_STR)
 PLAIN(mapping, v->type == JINJA_DICT)
 PLAIN(sequence, sequence(v))
-PLAIN(iterable, sequence(v) || v->type == JINJA_LOOP)
+PLAIN(iterable, sequence(v) || v->type == JINJA_ITER || v->type == JINJA_LOOP)
 PLAIN(boolean, v->type == JINJA_BOOL)
 PLAIN(true, v->type == JINJA_BOOL && v->b)
 PLAIN(false, v->type == JINJA_BOOL && !v->b)
@@ -58,6 +59,8 @@ static enum err remainder_is(struct jinja_run *r, const struct jinja_val *v, int
 {
 	struct jinja_val rest, divisor = jinja_int(by);
 	TRY(jinja_binary(r, JINJA_MOD, v, &divisor, &rest));
+	if (rest.type != JINJA_INT)
+		return jinja_refuse(r, "odd and even of floats");
 	*ret_yes = rest.i == want;
 	return ERR_OK;
 }

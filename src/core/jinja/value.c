@@ -24,6 +24,13 @@ static struct jinja_val seq_of(struct arena *a, enum jinja_type type, const stru
 struct jinja_val jinja_list_of(struct arena *a, const struct jinja_val *p, size_t n) { return seq_of(a, JINJA_LIST, p, n); }
 struct jinja_val jinja_tuple_of(struct arena *a, const struct jinja_val *p, size_t n) { return seq_of(a, JINJA_TUPLE, p, n); }
 
+struct jinja_val jinja_iter_of(struct arena *a, enum jinja_iter_kind kind, const struct jinja_val *p, size_t n)
+{
+	struct jinja_iter *it = arena_new(a, struct jinja_iter, 1);
+	*it = (struct jinja_iter){ .kind = kind, .list = jinja_list_of(a, p, n).list };
+	return (struct jinja_val){ .type = JINJA_ITER, .iter = it };
+}
+
 struct jinja_val jinja_dict_new(struct arena *a, size_t cap)
 {
 	struct jinja_dict *d = arena_new(a, struct jinja_dict, 1);
@@ -84,6 +91,7 @@ bool jinja_truthy(const struct jinja_val *v)
 	case JINJA_LIST:
 	case JINJA_TUPLE: return v->list->n > 0;
 	case JINJA_DICT: return v->dict->n > 0;
+	case JINJA_ITER: return v->iter->kind == JINJA_GENERATOR || v->iter->list->n > 0;
 	case JINJA_BIGINT:
 	case JINJA_NAMESPACE:
 	case JINJA_LOOP:
@@ -138,6 +146,7 @@ bool jinja_equal(const struct jinja_val *a, const struct jinja_val *b)
 	case JINJA_LIST:
 	case JINJA_TUPLE: return seq_equal(a->list, b->list);
 	case JINJA_DICT: return dict_equal(a->dict, b->dict);
+	case JINJA_ITER: return a->iter == b->iter;
 	case JINJA_NAMESPACE: return a->space == b->space;
 	case JINJA_LOOP: return a->loop == b->loop;
 	case JINJA_MACRO: return a->macro == b->macro;
@@ -154,7 +163,7 @@ const char *jinja_type_name(const struct jinja_val *v)
 {
 	static const char *const names[] = {
 		[JINJA_UNDEFINED] = "Undefined", [JINJA_NONE] = "NoneType", [JINJA_BOOL] = "bool", [JINJA_INT] = "int", [JINJA_BIGINT] = "int",
-		[JINJA_FLOAT] = "float", [JINJA_STR] = "str", [JINJA_LIST] = "list", [JINJA_TUPLE] = "tuple", [JINJA_DICT] = "dict",
+		[JINJA_FLOAT] = "float", [JINJA_STR] = "str", [JINJA_LIST] = "list", [JINJA_TUPLE] = "tuple", [JINJA_DICT] = "dict", [JINJA_ITER] = "generator",
 		[JINJA_NAMESPACE] = "Namespace", [JINJA_LOOP] = "LoopContext", [JINJA_MACRO] = "Macro", [JINJA_METHOD] = "method", [JINJA_GLOBAL] = "function",
 	};
 	return names[v->type];
@@ -204,6 +213,13 @@ static bool surely_printable(uint32_t cp)
 	return false;
 }
 
+/* Spaces, format characters and private use: escaped by every version. */
+static bool surely_escaped(uint32_t cp)
+{
+	return (cp >= 0x80 && cp <= 0xa0) || cp == 0xad || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202f) ||
+	       (cp >= 0x205f && cp <= 0x2064) || cp == 0x3000 || (cp >= 0xe000 && cp <= 0xf8ff) || cp == 0xfeff;
+}
+
 static enum err repr_cp(struct buf *b, struct str cp_text, uint32_t cp, char quote)
 {
 	if (cp == (uint32_t)quote || cp == '\\')
@@ -212,6 +228,8 @@ static enum err repr_cp(struct buf *b, struct str cp_text, uint32_t cp, char quo
 		return buf_printf(b, "\\%c", cp == '\n' ? 'n' : cp == '\r' ? 'r' : 't');
 	if (cp < ' ' || cp == 127)
 		return buf_printf(b, "\\x%02x", cp);
+	if (surely_escaped(cp))
+		return buf_printf(b, cp < 0x100 ? "\\x%02x" : "\\u%04x", cp);
 	return cp < 127 || surely_printable(cp) ? buf_add(b, cp_text) : ERR_UNSUPPORTED;
 }
 
@@ -269,6 +287,7 @@ static enum err repr_at(struct buf *b, const struct jinja_val *v, unsigned depth
 	case JINJA_LIST:
 	case JINJA_TUPLE: return repr_seq(b, v, depth);
 	case JINJA_DICT: return repr_dict(b, v->dict, depth);
+	case JINJA_ITER:
 	case JINJA_NAMESPACE:
 	case JINJA_LOOP:
 	case JINJA_MACRO:

@@ -10,10 +10,11 @@
 
 enum jinja_type {
 	JINJA_UNDEFINED, JINJA_NONE, JINJA_BOOL, JINJA_INT, JINJA_BIGINT, JINJA_FLOAT, JINJA_STR, JINJA_LIST, JINJA_TUPLE, JINJA_DICT,
-	JINJA_NAMESPACE, JINJA_LOOP, JINJA_MACRO, JINJA_METHOD, JINJA_GLOBAL
+	JINJA_ITER, JINJA_NAMESPACE, JINJA_LOOP, JINJA_MACRO, JINJA_METHOD, JINJA_GLOBAL
 };
 
 struct jinja_list;
+struct jinja_iter;
 struct jinja_dict;
 struct jinja_loop;
 struct jinja_macro;
@@ -27,6 +28,7 @@ struct jinja_val {
 		struct str s;                    /* STR; BIGINT: the digits; UNDEFINED: its name for messages */
 		const struct jinja_list *list;   /* LIST, TUPLE */
 		const struct jinja_dict *dict;
+		struct jinja_iter *iter;
 		struct jinja_dict *space;        /* NAMESPACE */
 		const struct jinja_loop *loop;
 		const struct jinja_macro *macro;
@@ -35,6 +37,10 @@ struct jinja_val {
 	};
 };
 struct jinja_list { size_t n; const struct jinja_val *p; };
+/* What Python has beside lists: a generator (map, select: true whatever it holds, to be gone through once), a view of a dict
+ * (items(), keys(), values()) and a range. What a list could do and these cannot is refused or fails as there. */
+enum jinja_iter_kind { JINJA_GENERATOR, JINJA_VIEW, JINJA_RANGE };
+struct jinja_iter { enum jinja_iter_kind kind; bool used; const struct jinja_list *list; };
 struct jinja_pair { struct jinja_val key, val; };
 struct jinja_dict { size_t n, cap; struct jinja_pair *p; };
 
@@ -46,6 +52,7 @@ static inline struct jinja_val jinja_str(struct str s) { return (struct jinja_va
 static inline struct jinja_val jinja_undefined(struct str name) { return (struct jinja_val){ .type = JINJA_UNDEFINED, .s = name }; }
 struct jinja_val jinja_list_of(struct arena *a, const struct jinja_val *p, size_t n);   /* copies the handles */
 struct jinja_val jinja_tuple_of(struct arena *a, const struct jinja_val *p, size_t n);
+struct jinja_val jinja_iter_of(struct arena *a, enum jinja_iter_kind kind, const struct jinja_val *p, size_t n);
 struct jinja_val jinja_dict_new(struct arena *a, size_t cap);
 void jinja_dict_put(struct arena *a, struct jinja_val dict, struct jinja_val key, struct jinja_val val);   /* while it is being made */
 /* The value under a key, or NULL. */

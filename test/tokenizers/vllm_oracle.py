@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""What a real vLLM makes of request bodies, without a running engine: its own request classes, message parsing, template
+choice and tokenizer, called directly. Run it with the Python of an environment that has vllm.
+
+Reads lines of JSON {"dir": model folder, "kind": "chat" | "completions", "body": text of the body} on standard input (or the file
+named as argument), writes for each a line {"prompt": text or null, "ids": [...]} or {"error": text}.
+"""
+import json
+import sys
+from types import SimpleNamespace
+
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.completion.protocol import CompletionRequest
+from vllm.renderers import hf, merge_kwargs
+from vllm.renderers.chat_utils import parse_chat_messages
+from vllm.tokenizers import get_tokenizer
+
+TOKENIZERS = {}
+
+
+def tokenizer_of(folder):
+    if folder not in TOKENIZERS:
+        TOKENIZERS[folder] = get_tokenizer(folder)
+    return TOKENIZERS[folder]
+
+
+def model_config(folder):
+    hf_config = SimpleNamespace(model_type="llama")
+    return SimpleNamespace(model=folder, tokenizer=folder, tokenizer_revision=None, revision=None, code_revision=None, trust_remote_code=False,
+                           hf_config=hf_config, multimodal_config=None, enable_prompt_embeds=False, allowed_local_media_path="",
+                           allowed_media_domains=None, max_model_len=1 << 24, is_multimodal_model=False)
+
+
+def chat(folder, text):
+    request = ChatCompletionRequest.model_validate_json(text)
+    config, tok = model_config(folder), tokenizer_of(folder)
+    tools = None if request.tools is None else [t.model_dump() for t in request.tools]
+    params = request.build_chat_params(None, "auto").with_defaults(merge_kwargs({}, dict(tools=tools, tokenize=False)))
+    form = hf.resolve_chat_template_content_format(params.chat_template, params.chat_template_kwargs.get("tools"), "auto", tok, model_config=config)
+    conversation, media, _ = parse_chat_messages(request.messages, config, form)
+    if media is not None:
+        raise ValueError("media")
+    prompt = hf.safe_apply_chat_template(config, tok, conversation, **params.get_apply_chat_template_kwargs())
+    ids = tok(prompt, **request.build_tok_params(config).get_encode_kwargs())["input_ids"]
+    return {"prompt": prompt, "ids": ids}
+
+
+def completions(folder, text):
+    request = CompletionRequest.model_validate_json(text)
+    config, tok = model_config(folder), tokenizer_of(folder)
+    prompts = request.prompt if isinstance(request.prompt, list) and request.prompt and not isinstance(request.prompt[0], int) else [request.prompt]
+    kwargs = request.build_tok_params(config).get_encode_kwargs()
+    return {"prompt": None, "ids": [p if isinstance(p, list) else tok(p, **kwargs)["input_ids"] for p in prompts]}
+
+
+def main():
+    source = open(sys.argv[1], encoding="utf-8") if len(sys.argv) > 1 else sys.stdin
+    for line in source:
+        job = json.loads(line)
+        try:
+            answer = (chat if job["kind"] == "chat" else completions)(job["dir"], job["body"])
+        except Exception as e:  # the worker answers 400 or 500: whatever it is, there is no prompt
+            answer = {"error": f"{type(e).__name__}: {e}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

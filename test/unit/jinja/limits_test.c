@@ -1,0 +1,123 @@
+/* limits_test.c: what a template may cost, what is refused by name, the clock, names, the two content rules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "jinja/from_json.h"
+#include "jinja/jinja.h"
+
+static struct jinja_fault fault;
+
+static struct jinja_template *compiled(const char *source)
+{
+	struct jinja_template *t = NULL;
+	assert_int_equal(jinja_compile(str_of(source), &t, &fault), ERR_OK);
+	return t;
+}
+
+static enum err render_with(const char *source, struct jinja_render_opts o, struct buf *out)
+{
+	struct jinja_template *t = compiled(source);
+	struct arena a;
+	arena_init(&a, 16 << 20);
+	enum err e = jinja_render(t, &o, &a, out, &fault);
+	arena_done(&a);
+	jinja_free(t);
+	return e;
+}
+
+static enum err cost(const char *source, size_t max_output_bytes)
+{
+	struct buf out;
+	buf_init(&out, 1 << 20);
+	enum err e = render_with(source, (struct jinja_render_opts){ .max_output_bytes = max_output_bytes }, &out);
+	buf_done(&out);
+	return e;
+}
+
+static void work_is_bounded(void **state)
+{
+	(void)state;
+	assert_int_equal(cost("{% for i in range(90000) %}{% for k in range(90000) %}{{ i }}{% endfor %}{% endfor %}", 0), ERR_LIMIT);
+	assert_int_equal(cost("{% set s = 'xxxxxxxx' %}{% for i in range(9000) %}{% set s = s ~ s %}{{ s }}{% endfor %}", 100), ERR_LIMIT);
+	assert_int_equal(cost("{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}", 0), ERR_LIMIT);
+	assert_int_equal(cost("{{ 'x' * 999999999 }}", 0), ERR_LIMIT);
+	assert_int_equal(cost("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", 0), ERR_LIMIT);
+	assert_int_equal(cost("{{ 'abcdef' }}", 5), ERR_LIMIT);
+	assert_int_equal(cost("{{ 'abcdef' }}", 6), ERR_OK);
+}
+
+static void source_is_bounded(void **state)
+{
+	struct jinja_template *t;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 4 << 20);
+	must(buf_add(&b, STR("{{ 1")) == ERR_OK);
+	for (int i = 0; i < 100000; i++)
+		must(buf_add(&b, STR("+1")) == ERR_OK);
+	must(buf_add(&b, STR(" }}")) == ERR_OK);
+	assert_int_equal(jinja_compile(buf_str(&b), &t, &fault), ERR_LIMIT);
+	buf_clear(&b);
+	must(buf_add(&b, STR("{{ ")) == ERR_OK);
+	for (int i = 0; i < 100000; i++)
+		must(buf_add_byte(&b, '(') == ERR_OK);
+	must(buf_add(&b, STR(" -}}")) == ERR_OK);
+	assert_int_equal(jinja_compile(buf_str(&b), &t, &fault), ERR_LIMIT);
+	buf_done(&b);
+}
+
+static void refusals_have_names(void **state)
+{
+	struct jinja_template *t;
+	(void)state;
+	assert_int_equal(jinja_compile(STR("a\n{{ x|sum }}"), &t, &fault), ERR_UNSUPPORTED);
+	assert_string_equal(fault.text, "the filter sum");
+	assert_int_equal(fault.line, 2);
+	assert_int_equal(jinja_compile(STR("{% include 'x' %}"), &t, &fault), ERR_UNSUPPORTED);
+	assert_string_equal(fault.text, "the tag include");
+	assert_int_equal(cost("\n\n{{ raise_exception('no ' ~ 1) }}", 0), ERR_BAD_REQUEST);
+	assert_string_equal(fault.text, "no 1");
+	assert_int_equal(fault.line, 3);
+}
+
+static void the_clock(void **state)
+{
+	struct jinja_render_opts o = { .now = { 2026, 12, 31, 23, 59, 58, 4, 365 }, .day_only = true };
+	struct buf out;
+	(void)state;
+	buf_init(&out, 100);
+	assert_int_equal(render_with("{{ strftime_now('%Y-%m-%d %a %j') }}", o, &out), ERR_OK);
+	assert_true(str_eq(buf_str(&out), STR("2026-12-31 Thu 365")));
+	assert_int_equal(render_with("{{ strftime_now('%H') }}", o, &out), ERR_UNSUPPORTED);
+	assert_string_equal(fault.text, "the time of day");
+	buf_done(&out);
+	struct jinja_template *t = compiled("{% if false %}{{ strftime_now('%Y') }}{% endif %}{{ 'other' }}");
+	assert_true(jinja_uses_clock(t));
+	assert_true(jinja_mentions(t, STR("strftime_now")));
+	assert_false(jinja_mentions(t, STR("other")));
+	jinja_free(t);
+}
+
+static void content_rules(void **state)
+{
+	(void)state;
+	struct jinja_template *both = compiled("{% for m in messages %}{% for c in m.content %}{{ c }}{% endfor %}{% endfor %}");
+	struct jinja_template *new_only = compiled("{% for m in messages %}{% set content = m.content %}{% for c in content %}{{ c }}{% endfor %}{% endfor %}");
+	assert_true(jinja_iterates_content(both) && !jinja_content_disputed(both));
+	assert_true(jinja_iterates_content(new_only) && jinja_content_disputed(new_only));
+	jinja_free(both);
+	jinja_free(new_only);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(work_is_bounded), cmocka_unit_test(source_is_bounded), cmocka_unit_test(refusals_have_names),
+		cmocka_unit_test(the_clock), cmocka_unit_test(content_rules) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
