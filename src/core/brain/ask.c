@@ -1,6 +1,4 @@
 /* ask.c: from an ask to a plan: candidates, overlap, predicted time, the choice, its ticket and receipt. */
-#include <string.h>
-
 #include "base/must.h"
 #include "brain/brain_priv.h"
 
@@ -26,10 +24,10 @@ static bool allowed(const struct fleet_worker *w, enum rule rule, uint32_t promp
 
 static void add_candidates(struct brain *b, struct fleet_worker *w, struct mono now)
 {
-	const struct sched_profile *p = sched_profile_find(w->accelerator, NULL);
-	double weight = fleet_weight(w, now);
+	double weight = fleet_weight(w, now), slow = sched_slow(w);
 	for (uint32_t r = 0; r < w->n_ranks; r++) {
-		struct sched_candidate c = { .worker = w, .profile = p, .rank = r, .kv_id = w->ranks[r].kv_id, .weight = weight };
+		struct sched_candidate c = { .worker = w, .profile = w->profile, .rank = r, .kv_id = w->ranks[r].kv_id,
+			.weight = weight, .slow = slow };
 		c.load = fleet_load_of(w, r);
 		c.contexts = (c.load.requests + fleet_foreign(&w->ranks[r], now)) / weight;
 		c.kv_usage = fleet_kv_usage(&w->ranks[r], now);
@@ -67,7 +65,7 @@ static void measure(struct brain *b, const struct brain_ask *a, uint32_t prompt_
 		struct sched_cost_in in = { .profile = c->profile, .worker = c->worker, .load = c->load, .hit_tok = c->hit_tok,
 			.foreign = fleet_foreign(&c->worker->ranks[c->rank], now), .new_tok = MAX(prompt_tok - c->hit_tok, 1u) };
 		c->base_us = sched_ttft_us(&in);
-		c->ttft_us = c->base_us * sched_slow(c->worker) / c->weight;
+		c->ttft_us = c->base_us * c->slow / c->weight;
 	}
 }
 
@@ -107,24 +105,9 @@ static void fill_legs(struct brain *b, const size_t *order, size_t n, struct bra
 	for (size_t i = 0; i < n; i++) {
 		const struct sched_candidate *c = &b->candidates.p[order[i]];
 		p->legs[i] = (struct brain_leg){ .worker = c->worker->id, .dp_rank = c->worker->n_ranks > 1 ? (int32_t)c->rank : -1,
-			.hit_tok = c->hit_tok, .ttft_us = (int64_t)(c->base_us * sched_slow(c->worker)) };
+			.hit_tok = c->hit_tok, .ttft_us = (int64_t)(c->base_us * c->slow) };
 	}
 	p->n_legs = (uint32_t)n;
-}
-
-static void copy_prompt(struct brain_ticket *t, const struct kv_prompt *p)
-{
-	size_t total = 0, at = 0;
-	for (uint32_t i = 0; i < p->n_sets; i++)
-		total += p->sets[i].n;
-	t->prompt = *p;
-	t->keys = must_malloc(total * sizeof(*t->keys));
-	for (uint32_t i = 0; i < p->n_sets; i++) {
-		if (p->sets[i].n)
-			memcpy(t->keys + at, p->sets[i].keys, p->sets[i].n * sizeof(*t->keys));
-		t->prompt.sets[i].keys = t->keys + at;
-		at += p->sets[i].n;
-	}
 }
 
 static void open_ticket(struct brain *b, const struct brain_ask *a, uint32_t prompt_tok, const size_t *order, struct brain_plan *p, struct mono now)
@@ -147,7 +130,7 @@ static void open_ticket(struct brain *b, const struct brain_ask *a, uint32_t pro
 		list_add_tail(&b->waiting, &t->waiting);
 	}
 	if (t->keyed) {
-		copy_prompt(t, a->prompt);
+		brain_ticket_copy_keys(b, t, a->prompt);
 		b->unposted = t;
 		b->unposted_at = now;
 	}

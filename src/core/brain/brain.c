@@ -105,9 +105,11 @@ void brain_free(struct brain *b)
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->tickets.n; i++) {
-		free(b->tickets.p[i]->keys);
+		free(b->tickets.p[i]->keys.p);
 		free(b->tickets.p[i]);
 	}
+	for (uint32_t i = 0; i < b->n_spare; i++)
+		free(b->spare[i].p);
 	VEC_FREE(&b->tickets);
 	VEC_FREE(&b->free_tickets);
 	VEC_FREE(&b->truths);
@@ -129,6 +131,7 @@ enum err brain_worker_add(struct brain *b, const struct brain_worker_conf *c, st
 	brain_post(b);
 	TRY(fleet_add(b->fleet, c->pool, c->url, c->accelerator, now, &w));
 	fleet_pool_policy(w, c->has_routing, (uint8_t)c->routing);
+	w->profile = sched_profile_find(w->accelerator, NULL);
 	b->generation++;
 	*ret_w = w->id;
 	return ERR_OK;
@@ -142,6 +145,7 @@ void brain_worker_update(struct brain *b, brain_worker id, const struct brain_wo
 		return;
 	fleet_change(b->fleet, w, c->pool, c->url, c->accelerator);
 	fleet_pool_policy(w, c->has_routing, (uint8_t)c->routing);
+	w->profile = sched_profile_find(w->accelerator, NULL);
 	b->generation++;
 }
 

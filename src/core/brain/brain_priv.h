@@ -11,7 +11,10 @@
 #include "sched/cost.h"
 #include "sched/pick.h"
 
-enum { BRAIN_RECEIPT_CANDIDATES = 16, BRAIN_NAME_MAX = 96 };
+enum { BRAIN_RECEIPT_CANDIDATES = 16, BRAIN_NAME_MAX = 96, BRAIN_SPARE_BUFFERS = 4 };
+
+/* A ticket's copy of its prompt's keys. A few buffers are kept for the next requests: fresh memory costs a page fault per 512 keys. */
+struct brain_keys { uint64_t *p; size_t cap; };
 
 /* Predicted against reported cached tokens of one worker. */
 struct brain_truth {
@@ -44,7 +47,7 @@ struct brain_ticket {
 	struct mono leg_started, due, first_at;
 	kv_flight flight;
 	struct kv_prompt prompt;         /* keys are our own copy; n_sets 0: not kept (any more) */
-	uint64_t *keys;
+	struct brain_keys keys;
 	uint64_t receipt;
 };
 
@@ -76,6 +79,8 @@ struct brain {
 	struct mono unposted_at;
 	struct brain_receipt_entry *receipts;
 	VEC(struct brain_truth) truths;  /* by fleet slot */
+	struct brain_keys spare[BRAIN_SPARE_BUFFERS];
+	uint32_t n_spare;
 	/* scratch of one ask */
 	VEC(struct sched_candidate) candidates;
 	VEC(kv_rank_id) ids, scratch;
@@ -84,7 +89,8 @@ struct brain {
 
 /* Does what a plan left for later: the prompt in flight, owner memory. Every entry that reads or changes the index calls it. */
 void brain_post(struct brain *b);
-void brain_ticket_drop_keys(struct brain_ticket *t);
+void brain_ticket_drop_keys(struct brain *b, struct brain_ticket *t);
+void brain_ticket_copy_keys(struct brain *b, struct brain_ticket *t, const struct kv_prompt *p);
 struct brain_ticket *brain_ticket_new(struct brain *b);
 struct brain_ticket *brain_ticket_of(const struct brain *b, uint64_t id);
 void brain_ticket_free(struct brain *b, struct brain_ticket *t);

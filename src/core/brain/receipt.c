@@ -32,7 +32,7 @@ static void put_candidate(struct brain_receipt_entry *r, const struct sched_cand
 {
 	r->candidates[r->n_candidates++] = (struct brain_candidate){ .worker = c->worker->id,
 		.rank = c->worker->n_ranks > 1 ? (int32_t)c->rank : -1, .hit_tok = c->hit_tok, .in_flight = c->load.requests,
-		.prefill_tok = c->load.prefill_tok, .ttft_us = (int64_t)(c->base_us * sched_slow(c->worker)),
+		.prefill_tok = c->load.prefill_tok, .ttft_us = (int64_t)(c->base_us * c->slow),
 		.health = (enum brain_health)c->worker->health, .note = note_of(c) };
 }
 

@@ -1,5 +1,6 @@
 /* tell.c: tickets and their settlement. Every way a request can end comes through end(); nothing else releases. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/must.h"
 #include "brain/brain_priv.h"
@@ -31,17 +32,45 @@ struct brain_ticket *brain_ticket_of(const struct brain *b, uint64_t id)
 	return t && t->id == id ? t : NULL;
 }
 
-void brain_ticket_drop_keys(struct brain_ticket *t)
+static struct brain_keys take_buffer(struct brain *b, size_t n)
 {
-	free(t->keys);
-	t->keys = NULL;
+	struct brain_keys k = b->n_spare ? b->spare[--b->n_spare] : (struct brain_keys){ NULL, 0 };
+	if (k.cap < n) {
+		free(k.p);
+		k = (struct brain_keys){ must_malloc(n * sizeof(uint64_t)), n };
+	}
+	return k;
+}
+
+void brain_ticket_copy_keys(struct brain *b, struct brain_ticket *t, const struct kv_prompt *p)
+{
+	size_t total = 0, at = 0;
+	for (uint32_t i = 0; i < p->n_sets; i++)
+		total += p->sets[i].n;
+	t->prompt = *p;
+	t->keys = take_buffer(b, total);
+	for (uint32_t i = 0; i < p->n_sets; i++) {
+		if (p->sets[i].n)
+			memcpy(t->keys.p + at, p->sets[i].keys, p->sets[i].n * sizeof(uint64_t));
+		t->prompt.sets[i].keys = t->keys.p + at;
+		at += p->sets[i].n;
+	}
+}
+
+void brain_ticket_drop_keys(struct brain *b, struct brain_ticket *t)
+{
 	t->prompt.n_sets = 0;
+	if (t->keys.p && b->n_spare < BRAIN_SPARE_BUFFERS)
+		b->spare[b->n_spare++] = t->keys;
+	else
+		free(t->keys.p);
+	t->keys = (struct brain_keys){ NULL, 0 };
 }
 
 void brain_ticket_free(struct brain *b, struct brain_ticket *t)
 {
 	list_del(&t->waiting);
-	brain_ticket_drop_keys(t);
+	brain_ticket_drop_keys(b, t);
 	VEC_PUSH(&b->free_tickets, (uint32_t)(t->id & ((1u << SLOT_BITS) - 1)) - 1);
 	t->id = 0;
 }
@@ -134,7 +163,7 @@ static void tell_first(struct brain *b, struct brain_ticket *t, struct mono now)
 	t->first_at = now;
 	fleet_charge_answered(&t->charge);
 	list_del(&t->waiting);
-	brain_ticket_drop_keys(t);
+	brain_ticket_drop_keys(b, t);
 	struct fleet_worker *w = t->charge.worker;
 	double ttft_us = (double)mono_diff_us(now, t->leg_started);
 	struct brain_receipt_entry *r = brain_receipt_entry(b, t->receipt);

@@ -49,11 +49,11 @@ struct fleet_rank {
 struct fleet_measured {
 	double slow_log;                 /* log of the slow factor */
 	uint32_t samples;
-	double ttft_ewma_us, ttft_error_ewma;
-	double peak_ewma_us;             /* of p2c-ewma */
-	struct mono peak_ewma_at;
 	double duration_ewma_us;         /* first token to end */
 	double new_tok_ewma;             /* uncached tokens of a request */
+	double peak_ewma_us;             /* of p2c-ewma */
+	struct mono peak_ewma_at;
+	double ttft_ewma_us, ttft_error_ewma;
 };
 
 struct fleet_pool {
@@ -66,32 +66,34 @@ struct fleet_pool {
 	uint32_t n_workers, by_health[FLEET_HEALTH_COUNT_];
 };
 
+struct sched_profile;
 struct fleet_worker {
+	/* what a choice reads, close together: a fleet of thousands is walked for every request */
 	uint32_t id;
-	struct fleet_pool *pool;
-	struct str url, accelerator;
-	uint64_t url_hash;
 	enum fleet_health health;
+	uint32_t n_ranks, max_model_len, block_size;   /* block_size: of the metrics, provisional */
+	bool prefix_caching, has_cache_fact;
+	bool by_probe;                   /* degraded by a probe: a good probe mends it */
+	uint64_t blocks, url_hash;
+	struct fleet_pool *pool;
+	struct fleet_worker *elder;      /* a draining worker at the same URL: its load is there too */
+	const struct sched_profile *profile;   /* of the accelerator; whoever adds or changes the worker sets it */
+	struct mono slow_start_at;
+	struct fleet_measured measured;
+	struct fleet_rank ranks[FLEET_MAX_RANKS];
+	/* who it is */
+	struct str url, accelerator;
 	const char *why;                 /* static text: why it is in this state */
 	struct mono since;
 	uint32_t refs;                   /* requests that count on it */
-	struct fleet_worker *elder;      /* a draining worker at the same URL: its load is there too */
 	/* health bookkeeping (fleet/health.h) */
 	double failures; struct mono failures_at;
 	uint32_t failures_in_row, probe_failures, ejections;
-	struct mono held_until, last_ok, slow_start_at;
-	bool by_probe;                   /* degraded by a probe: a good probe mends it */
+	struct mono held_until, last_ok;
 	/* facts */
 	struct str *names, *adapters;
-	uint32_t n_names, n_adapters, max_model_len;
-	struct mono models_at;
-	uint32_t block_size;             /* of the metrics: provisional */
-	uint64_t blocks;
-	bool prefix_caching, has_cache_fact;
-	struct mono cache_at;
-	uint32_t n_ranks;
-	struct fleet_rank ranks[FLEET_MAX_RANKS];
-	struct fleet_measured measured;
+	uint32_t n_names, n_adapters;
+	struct mono models_at, cache_at;
 	uint64_t n_requests, n_failures;
 };
 

@@ -33,26 +33,38 @@ size_t sched_least_ttft(const struct sched_ask *a, const struct sched_candidate 
 	return best;
 }
 
-static bool is_listed(const struct sched_candidate *c, const size_t *order, size_t n, const struct fleet_worker *w)
+/* Where i belongs among order[1..n), which is sorted; SIZE_MAX: nowhere, a better rank of its worker is there already. */
+static size_t place_of(const struct sched_candidate *c, size_t i, size_t *order, size_t *n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (c[order[i]].worker == w)
-			return true;
-	return false;
+	size_t at = 1;
+	while (at < *n && c[order[at]].ttft_us <= c[i].ttft_us) {
+		if (c[order[at]].worker == c[i].worker)
+			return SIZE_MAX;
+		at++;
+	}
+	for (size_t k = at; k < *n; k++)
+		if (c[order[k]].worker == c[i].worker) {
+			(*n)--;
+			for (; k < *n; k++)
+				order[k] = order[k + 1];
+		}
+	return at;
 }
 
 size_t sched_order(const struct sched_candidate *c, size_t n, size_t chosen, size_t *ret_order, size_t max)
 {
-	size_t n_order = 0;
-	ret_order[n_order++] = chosen;
-	while (n_order < max) {
-		size_t best = SIZE_MAX;
-		for (size_t i = 0; i < n; i++)
-			if ((best == SIZE_MAX || c[i].ttft_us < c[best].ttft_us) && !is_listed(c, ret_order, n_order, c[i].worker))
-				best = i;
-		if (best == SIZE_MAX)
-			break;
-		ret_order[n_order++] = best;
+	size_t n_order = 1;
+	ret_order[0] = chosen;
+	for (size_t i = 0; max > 1 && i < n; i++) {
+		if (c[i].worker == c[chosen].worker || (n_order == max && c[i].ttft_us >= c[ret_order[max - 1]].ttft_us))
+			continue;
+		size_t at = place_of(c, i, ret_order, &n_order);
+		if (at == SIZE_MAX)
+			continue;
+		n_order = MIN(n_order + 1, max);
+		for (size_t k = n_order - 1; k > at; k--)
+			ret_order[k] = ret_order[k - 1];
+		ret_order[at] = i;
 	}
 	return n_order;
 }

@@ -19,6 +19,7 @@ struct sched_candidate {
 	kv_rank_id kv_id;
 	struct fleet_load load;
 	double weight;          /* share of load it should get, (0, 1]: degraded, slow start */
+	double slow;            /* its slow factor */
 	double contexts;        /* requests there, others' included, over the weight */
 	double base_us;         /* predicted TTFT before slow factor and weight: what is learnt against */
 	double ttft_us;         /* predicted TTFT */
