@@ -1,9 +1,10 @@
 """kvasir serve before scripted workers (upstream.py), with short intervals."""
 import contextlib
+import os
 import re
 
 import client
-from conftest import eventually, free_port
+from conftest import BIN_DIR, eventually, free_port
 
 FAST = ["--probe-interval", "100ms", "--scrape-interval", "200ms", "--models-interval", "500ms", "--probe-timeout", "500ms",
         "--events", "false"]
@@ -55,6 +56,12 @@ class Gateway:
         got = eventually(find, seconds)
         assert got, f"no access line of {request_id}:\n{self.process.text[-3000:]}"
         return got
+
+    def rss(self):
+        """resident memory in bytes; 0 under a sanitizer, which keeps what was freed"""
+        if b"__asan_init" in (BIN_DIR / "kvasir").read_bytes():
+            return 0
+        return int(open(f"/proc/{self.process.pid}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def metric(self, name):
         """the sum over the series of a metric whose line begins with name"""
