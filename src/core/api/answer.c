@@ -193,6 +193,21 @@ void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c
 	json_free(doc);
 }
 
+static bool has(struct str data, struct str word) { return str_find(data, word) != SIZE_MAX; }
+
+bool api_chunk_is_plain(enum api_dialect d, struct str data)
+{
+	struct str finish = STR("\"finish_reason\":"), rest = data;
+	bool chat = has(data, STR("\"delta\":{\"content\":\"")) && !has(data, STR("\"content\":\"\""));
+	bool text = !chat && has(data, STR("\"text\":\"")) && !has(data, STR("\"text\":\"\""));
+	if (d != API_OPENAI || !(chat || text))
+		return false;
+	if (has(data, STR("\"usage\"")) || has(data, STR("\"error\"")))
+		return false;
+	size_t at = str_find(rest, finish);
+	return at != SIZE_MAX && str_starts(str_skip(rest, at + finish.n), STR("null")) && !has(str_skip(rest, at + finish.n), finish);
+}
+
 bool api_fingerprint_at(const struct api_chunk *c, struct str ev_raw, struct str ev_data, size_t *ret_at)
 {
 	struct str data = str_trim(ev_data);

@@ -39,6 +39,10 @@ struct api_chunk {
 /* data: the joined data lines of one event. Bad JSON gives API_CHUNK_OTHER: the bytes pass anyway. */
 void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c);
 
+/* Is it certainly a piece of output and nothing else (no finish, usage, error, end)? By a few looks at the text: most chunks
+ * of a stream are such, and reading each as JSON costs more than passing it on. Quotes inside strings are escaped, so what a
+ * model writes cannot look like a member. False says nothing: read it. */
+bool api_chunk_is_plain(enum api_dialect d, struct str data);
 /* A worker that was asked for usage puts system_fingerprint into the extra usage chunk; one that was not, into the chunk with
  * the finish reason. Where we added include_usage and drop that chunk, the fingerprint (the same for all streams of a worker
  * process: remember it from any usage chunk) goes back where the client would have found it: *ret_at is the place in ev_raw

@@ -91,32 +91,6 @@ enum err api_patch_report(struct api_patch *p, const struct api_facts *f, struct
 	return ERR_BAD_REQUEST;
 }
 
-/* Where the last `}` of an event lies; SIZE_MAX: nowhere. */
-static size_t last_brace(struct str raw)
-{
-	for (size_t i = raw.n; i > 0; i--)
-		if (raw.p[i - 1] == '}')
-			return i - 1;
-	return SIZE_MAX;
-}
-
-enum err api_patch_finish(struct buf *out, struct str finish_raw, struct str usage_data)
-{
-	struct json_doc *d;
-	struct json_member m;
-	size_t at = last_brace(finish_raw);
-	if (at == SIZE_MAX || json_parse(usage_data, 1 << 20, &d) != ERR_OK)
-		return buf_add(out, finish_raw);
-	bool has = json_member(d, STR("system_fingerprint"), &m);
-	json_free(d);
-	TRY(buf_add(out, str_sub(finish_raw, 0, at)));
-	if (has) {
-		TRY(buf_add(out, STR(",\"system_fingerprint\":")));
-		TRY(buf_add(out, json_span_str(usage_data, m.val)));
-	}
-	return buf_add(out, str_skip(finish_raw, at));
-}
-
 size_t api_patch_pieces(const struct api_patch *p, struct str body, struct str pieces[API_PATCH_PIECES], size_t *ret_bytes)
 {
 	size_t n = 0, at = 0, bytes = 0;

@@ -9,7 +9,6 @@
 #define API_PATCH_H
 
 #include "api/facts.h"
-#include "base/buf.h"
 
 enum { API_PATCH_EDITS = 4, API_PATCH_PIECES = 2 * API_PATCH_EDITS + 1 };
 
@@ -28,9 +27,6 @@ bool api_patch_usage(struct api_patch *p, const struct api_facts *f, struct str 
  * holds already, an event that looks like a second copy and is none, after which no index can count (the shared facts,
  * vllm-observed I.4). BAD_REQUEST: the member is there but hidden behind escapes or too many others. */
 must_use enum err api_patch_report(struct api_patch *p, const struct api_facts *f, struct str body, struct api_fault *ret_fault);
-/* The last event of an answer, as it would have been had nobody asked for usage: workers then put `system_fingerprint` on it,
- * else on the usage event (seen on 0.32). Appends finish_raw, with the member of usage_data if it has one, to out. */
-must_use enum err api_patch_finish(struct buf *out, struct str finish_raw, struct str usage_data);
 /* Non-empty pieces that, joined, are the patched body. Returns how many; *ret_bytes (may be NULL): their sum. */
 size_t api_patch_pieces(const struct api_patch *p, struct str body, struct str pieces[API_PATCH_PIECES], size_t *ret_bytes);
 

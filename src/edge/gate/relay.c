@@ -62,26 +62,35 @@ void gate_note_usage(struct gate_req *r, const struct api_usage *u)
 
 enum seen { PASS, HIDE, HOLD };
 
-static enum seen look(struct gate_req *r, const struct sse_event *ev)
+static enum seen note_chunk(struct gate_req *r, const struct api_chunk *c)
 {
-	struct api_chunk c;
+	if (c->has_usage)
+		gate_note_usage(r, &c->usage);
+	if (c->has_sequence)
+		r->next_sequence = c->sequence + 1;
+	gate_note_id(r, c->id);
+	r->saw_done |= c->kind == API_CHUNK_DONE;
+	r->saw_error |= c->kind == API_CHUNK_ERROR;
+	if (c->kind == API_CHUNK_CONTENT)
+		note_token(r);
+	if (!r->usage_added)
+		return PASS;
+	return c->kind == API_CHUNK_USAGE_ONLY ? HIDE : c->finish ? HOLD : PASS;
+}
+
+static enum seen look(struct gate_req *r, const struct sse_event *ev, struct api_chunk *ret_c)
+{
+	*ret_c = (struct api_chunk){ .kind = API_CHUNK_OTHER };
 	if (!ev->has_data)
 		return PASS; /* a comment is no sign of life, see stall.c */
 	r->saw_data = true;
 	r->progress = io_now(r->gate->loop);
-	api_chunk_read(r->path->dialect, ev->data, &c);
-	if (c.has_usage)
-		gate_note_usage(r, &c.usage);
-	if (c.has_sequence)
-		r->next_sequence = c.sequence + 1;
-	gate_note_id(r, c.id);
-	r->saw_done |= c.kind == API_CHUNK_DONE;
-	r->saw_error |= c.kind == API_CHUNK_ERROR;
-	if (c.kind == API_CHUNK_CONTENT)
+	if (r->began_tokens && api_chunk_is_plain(r->path->dialect, ev->data)) {
 		note_token(r);
-	if (!r->usage_added)
 		return PASS;
-	return c.kind == API_CHUNK_USAGE_ONLY ? HIDE : c.finish ? HOLD : PASS;
+	}
+	api_chunk_read(r->path->dialect, ev->data, ret_c);
+	return note_chunk(r, ret_c);
 }
 
 /* ---- events */
@@ -116,27 +125,45 @@ void gate_relay_held(struct gate_req *r)
 	buf_clear(&r->held);
 }
 
-static void hide(struct gate_req *r, struct str usage_data)
+/* The held event as the client would have seen it had nobody asked for usage. */
+static enum err put_held(struct gate_req *r, struct buf *b, const char *fingerprint)
+{
+	struct str held = buf_str(&r->held);
+	TRY(buf_add(b, str_sub(held, 0, r->held_at)));
+	if (fingerprint[0] && r->held_at < held.n)
+		TRY(api_fingerprint_put(b, fingerprint));
+	return buf_add(b, str_skip(held, r->held_at));
+}
+
+static void hide(struct gate_req *r, const struct api_chunk *usage)
 {
 	struct buf *b = &r->gate->scratch;
 	buf_clear(b);
-	if (r->held.n && api_patch_finish(b, buf_str(&r->held), usage_data) == ERR_OK)
+	if (r->held.n && put_held(r, b, usage->fingerprint) == ERR_OK)
 		forward(r, buf_str(b));
 	buf_clear(&r->held);
 	obs_add(r->gate->metrics, r->gate->m_hidden, 1);
 }
 
+static bool hold(struct gate_req *r, const struct sse_event *ev, const struct api_chunk *c)
+{
+	if (!api_fingerprint_at(c, ev->raw, ev->data, &r->held_at))
+		r->held_at = SIZE_MAX;
+	return buf_add(&r->held, ev->raw) == ERR_OK;
+}
+
 static void one_event(struct gate_req *r, struct str piece, const struct sse_event *ev, struct str *run)
 {
-	enum seen seen = look(r, ev);
+	struct api_chunk c;
+	enum seen seen = look(r, ev, &c);
 	if (seen != PASS || r->held.n)
 		flush_run(r, run);
 	if (seen == HIDE) {
-		hide(r, ev->data);
+		hide(r, &c);
 		return;
 	}
 	gate_relay_held(r);
-	if (seen != HOLD || buf_add(&r->held, ev->raw) != ERR_OK)
+	if (seen != HOLD || !hold(r, ev, &c))
 		pass(r, piece, ev->raw, run);
 }
 

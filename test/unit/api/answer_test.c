@@ -315,6 +315,36 @@ static void case_ai_gateway_1662_long_answer(void **state)
 	free(b);
 }
 
+/* A plain chunk must be one that the full reading calls content and nothing more. */
+static void plain_chunks_are_content_only(void **state)
+{
+	(void)state;
+#define TAIL "\"logprobs\":null,\"finish_reason\":null,\"token_ids\":null}]}"
+	static const struct { const char *data; bool plain; } rows[] = {
+		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"}," TAIL, true },
+		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"say \\\"usage\\\" or \\\"finish_reason\\\":\\\"x\\\"\"}," TAIL, true },
+		{ HEAD "[{\"index\":0,\"text\":\"hi\"," TAIL, true },
+		{ HEAD "[{\"index\":0,\"text\":\"\"," TAIL, false },
+		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"\"}," TAIL, false },
+		{ HEAD "[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}," TAIL, false },
+		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}", false },
+		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":null},{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}", false },
+		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":null}],\"usage\":{\"prompt_tokens\":1}}", false },
+		{ HEAD "[],\"usage\":{}}", false },
+		{ "{\"error\":{\"message\":\"x\"}}", false },
+		{ "[DONE]", false },
+		{ "", false },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(api_chunk_is_plain(API_OPENAI, str_of(rows[i].data)), rows[i].plain);
+		struct api_chunk c = chunk(API_OPENAI, rows[i].data);
+		if (rows[i].plain)
+			assert_true(c.kind == API_CHUNK_CONTENT && !c.finish && !c.has_usage);
+	}
+	assert_false(api_chunk_is_plain(API_RESPONSES, str_of(rows[0].data)));
+#undef TAIL
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +356,7 @@ int main(void)
 		cmocka_unit_test(responses_chunks),
 		cmocka_unit_test(case_gpustack_6155_extra_chunk_dropped_whole),
 		cmocka_unit_test(the_fingerprint_goes_back),
+		cmocka_unit_test(plain_chunks_are_content_only),
 		cmocka_unit_test(case_higress_4146_split_usage),
 		cmocka_unit_test(case_ai_gateway_1662_long_answer),
 	};

@@ -137,26 +137,6 @@ static void report_mode_full_is_replaced(void **state)
 #undef Q
 }
 
-static void finish(const char *raw, const char *usage, const char *want)
-{
-	struct buf b;
-	buf_init(&b, 4096);
-	assert_int_equal(api_patch_finish(&b, str_of(raw), str_of(usage)), ERR_OK);
-	assert_int_equal(b.n, str_of(want).n);
-	assert_memory_equal(buf_str(&b).p, want, b.n);
-	buf_done(&b);
-}
-
-/* Seen on vLLM 0.32: whoever asks for usage finds the fingerprint there, whoever does not on the finishing chunk. */
-static void fingerprint_moves_back_to_the_finish(void **state)
-{
-	(void)state;
-	finish("data: {\"a\":{}}\n\n", "{\"usage\":{},\"system_fingerprint\":\"x-1\"}", "data: {\"a\":{},\"system_fingerprint\":\"x-1\"}\n\n");
-	finish("data: {\"a\":1}\r\n\r\n", "{\"usage\":{}}", "data: {\"a\":1}\r\n\r\n");
-	finish("data: x\n\n", "{\"system_fingerprint\":\"x\"}", "data: x\n\n");
-	finish("data: {\"a\":1}\n\n", "nonsense", "data: {\"a\":1}\n\n");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,7 +145,6 @@ int main(void)
 		cmocka_unit_test(nothing_to_do),
 		cmocka_unit_test(edits_in_order),
 		cmocka_unit_test(report_mode_full_is_replaced),
-		cmocka_unit_test(fingerprint_moves_back_to_the_finish),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
