@@ -10,7 +10,7 @@
 #include "lab.h"
 
 /* Sanitizers and debug builds run a shorter form: it looks for faults of memory there, not of policy. */
-#if KVASIR_DEBUG
+#ifdef KVASIR_DEBUG
 #define SEEDS 1
 #define RUN_S 80
 #else
