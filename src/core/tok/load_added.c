@@ -25,7 +25,7 @@ void tok_adding_done(struct tok_adding *a)
 	map_done(&a->by_id);
 }
 
-const struct tok_token *tok_adding_find(const struct tok_adding *a, struct str content)
+struct tok_token *tok_adding_find(const struct tok_adding *a, struct str content)
 {
 	uint64_t at;
 	return map_get(&a->by_content, hash_str(content, 0), &at) ? &a->tokens.p[at] : NULL;

@@ -44,9 +44,12 @@ static enum err add_in_order(struct reading *r, const struct tok_define *d, cons
 	uint32_t *at = must_calloc(top + 1, sizeof(*at));      /* id -> place + 1 */
 	for (size_t i = 0; i < n; i++)
 		at[ids[i]] = (uint32_t)i + 1;
-	for (size_t id = 0; id < top && e == ERR_OK; id++)
-		if (at[id])
-			e = tok_adding_add(r->adding, &d[at[id] - 1], r->why);
+	for (size_t id = 0; id < top && e == ERR_OK; id++) {
+		e = at[id] ? tok_adding_add(r->adding, &d[at[id] - 1], r->why) : ERR_OK;
+		struct tok_token *t = e == ERR_OK && at[id] ? tok_adding_find(r->adding, d[at[id] - 1].content) : NULL;
+		if (t)
+			t->configured = true;
+	}
 	free(at);
 	return e;
 }
@@ -73,7 +76,8 @@ static enum err read_decoder_list(struct reading *r, const struct json_val *list
 
 /* ---- named special tokens */
 
-/* A token by name is a string or an object; the loader adds those that are not there yet, as special. */
+/* A token by name is a string or an object; the loader adds those that are not there yet, as special. Of one that only
+ * tokenizer.json knows, loaders differ in whose flags count. */
 static enum err add_named(struct reading *r, const struct json_val *v)
 {
 	struct tok_define d = { .special = true };
@@ -84,10 +88,9 @@ static enum err add_named(struct reading *r, const struct json_val *v)
 	const struct tok_token *have = tok_adding_find(r->adding, d.content);
 	if (!have)
 		return tok_adding_add(r->adding, &d, r->why);
-	if (have->lstrip != d.lstrip || have->rstrip != d.rstrip || have->single_word != d.single_word)
-		return json_is(v, JSON_STRING) ? ERR_OK :
-		       tok_say(r->why, ERR_UNSUPPORTED, "tokenizer.json and tokenizer_config.json disagree on the token %.*s", STR_ARG(d.content));
-	return ERR_OK;
+	if (have->configured || (have->lstrip == d.lstrip && have->rstrip == d.rstrip && have->single_word == d.single_word))
+		return ERR_OK;
+	return tok_say(r->why, ERR_UNSUPPORTED, "tokenizer.json and tokenizer_config.json disagree on the token %.*s", STR_ARG(d.content));
 }
 
 static void keep_name(struct tok *t, struct str name, const struct json_val *v)

@@ -172,12 +172,21 @@ static void find_crossings(struct tok *t, struct str s)
 	}
 }
 
+/* Characters that are neither pieces nor bytes nor unknown vanish, and what stood around them may merge. */
+static bool may_vanish(const struct tok *t)
+{
+	bool vanish = !t->byte_fallback;
+	for (size_t b = 0; b < 256; b++)
+		vanish |= t->byte_id[b] == TOK_NONE;
+	return vanish && t->unk_id == TOK_NONE;
+}
+
 /* Only results of merges can span a cut; each is looked at once. */
 static void collect_crossings(struct tok *t)
 {
 	bool *seen = must_calloc(t->pieces.n + (size_t)1, sizeof(*seen));
 	t->crossings = must_calloc(MAX_CROSSINGS, sizeof(*t->crossings));
-	t->cut_words = t->ascii_id[' '] != TOK_NONE;
+	t->cut_words = t->ascii_id[' '] != TOK_NONE && !may_vanish(t);
 	for (uint32_t r = 0; r < t->merges.n && t->cut_words; r++) {
 		struct str piece = tok_pool_get(&t->pieces, t->merges.result[r]);
 		if (seen[t->merges.result[r]])

@@ -255,6 +255,8 @@ enum err tok_normal_put(const struct tok_normal *n, struct str text, struct tok_
 {
 	const uint8_t *p = (const uint8_t *)text.p;
 	size_t done = 0;
+	if (n->form == TOK_FORM_NONE)
+		return buf_add(b, text);
 	while (done < text.n) {
 		size_t at = next_active(n, text, done), from = at, len;
 		if (at > done && at < text.n)

@@ -89,7 +89,7 @@ struct tok_token {
 	struct str content;          /* owned */
 	uint32_t id;
 	bool single_word, lstrip, rstrip, normalized, special;
-	bool listed;                 /* while loading: it is in the list of special ones */
+	bool listed, configured;     /* while loading: it is in the list of special ones; the config's list tells its flags */
 	bool cuttable;               /* a match ends what can depend on the text behind it */
 };
 struct tok_trie {
@@ -238,7 +238,7 @@ struct tok_adding {
 void tok_adding_init(struct tok_adding *a, const struct tok_pool *pieces, uint32_t vocab_size);
 void tok_adding_done(struct tok_adding *a);
 must_use enum err tok_adding_add(struct tok_adding *a, const struct tok_define *d, struct tok_why why);
-const struct tok_token *tok_adding_find(const struct tok_adding *a, struct str content);
+struct tok_token *tok_adding_find(const struct tok_adding *a, struct str content);
 /* Reads {content, lstrip, rstrip, single_word, normalized, special}. */
 struct json_val;
 must_use enum err tok_define_read(const struct json_val *v, struct tok_define *ret_d, struct tok_why why);

@@ -1,0 +1,124 @@
+/* Merging: short and long words against the definition, and a run of one letter in about linear time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <time.h>
+
+#include "base/rand.h"
+#include "slow.h"
+
+/* A byte-level tokenizer without files: pieces are bytes and random merges of what is there. */
+static void make(struct tok *t, struct rand *r, uint32_t letters, uint32_t n_merges)
+{
+	memset(t, 0, sizeof(*t));
+	t->kind = TOK_BYTES;
+	t->unk_id = TOK_NONE;
+	memset(t->byte_id, 0xff, sizeof(t->byte_id));
+	for (uint32_t i = 0; i < letters; i++)
+		t->byte_id['a' + i] = i;
+	tok_merges_init(&t->merges, n_merges, n_merges);
+	for (uint32_t rank = 0; rank < n_merges; rank++) {
+		uint32_t have = letters + rank;
+		tok_merges_put(&t->merges, (uint32_t)rand_below(r, have), (uint32_t)rand_below(r, have), rank);
+		t->merges.result[rank] = letters + rank;
+	}
+	tok_merges_first(&t->merges, t->byte_id);
+}
+
+static void compare(const struct tok *t, struct tok_scratch *s, struct str word)
+{
+	struct tok_ids ids = { 0 };
+	uint32_t *want = must_malloc(word.n * sizeof(*want) + 4);
+	size_t n = 0;
+	for (size_t i = 0; i < word.n; i++)
+		if (t->byte_id[(uint8_t)word.p[i]] != TOK_NONE)
+			want[n++] = t->byte_id[(uint8_t)word.p[i]];
+	n = slow_merge(&t->merges, want, n);
+	tok_word(t, s, word, &ids);
+	assert_int_equal(ids.n, n);
+	if (n)
+		assert_memory_equal(ids.p, want, n * sizeof(*want));
+	free(want);
+	tok_ids_done(&ids);
+}
+
+static void test_words_equal_the_definition(void **state)
+{
+	(void)state;
+	struct rand r = { 5 };
+	char word[600];
+	for (int round = 0; round < 60; round++) {
+		struct tok t;
+		uint32_t letters = 1 + (uint32_t)rand_below(&r, 5);
+		make(&t, &r, letters, 1 + (uint32_t)rand_below(&r, 60));
+		struct tok_scratch *s = tok_scratch_new(&t, 0);
+		for (int i = 0; i < 60; i++) {
+			size_t n = 1 + rand_below(&r, i % 3 ? 60 : sizeof(word));
+			for (size_t k = 0; k < n; k++)
+				word[k] = (char)('a' + rand_below(&r, letters + (i % 5 == 0)));   /* sometimes a byte without an id */
+			compare(&t, s, (struct str){ word, n });
+		}
+		tok_scratch_free(s);
+		tok_merges_done(&t.merges);
+	}
+}
+
+/* aa, aaaa, aaaaaaaa ...: the merges of a run. Twice as long may take little more than twice as long. */
+static void test_one_letter_is_about_linear(void **state)
+{
+	(void)state;
+	enum { LEVELS = 8, N = 1 << 18 };
+	struct tok t = { .kind = TOK_BYTES, .unk_id = TOK_NONE };
+	memset(t.byte_id, 0xff, sizeof(t.byte_id));
+	t.byte_id['a'] = 0;
+	tok_merges_init(&t.merges, LEVELS, LEVELS);
+	for (uint32_t i = 0; i < LEVELS; i++) {
+		tok_merges_put(&t.merges, i, i, i);
+		t.merges.result[i] = i + 1;
+	}
+	tok_merges_first(&t.merges, t.byte_id);
+	struct tok_scratch *s = tok_scratch_new(&t, 0);
+	char *text = must_malloc(2 * N);
+	memset(text, 'a', 2 * N);
+	double least[2] = { 1e9, 1e9 };
+	for (int i = 0; i < 10; i++) {
+		struct tok_ids ids = { 0 };
+		struct timespec a, b;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+		tok_word(&t, s, (struct str){ text, (size_t)N << i % 2 }, &ids);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+		assert_int_equal(ids.n, ((size_t)N << i % 2) >> LEVELS);
+		assert_int_equal(ids.p[0], LEVELS);
+		double ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6;
+		least[i % 2] = MIN(least[i % 2], ms);
+		tok_ids_done(&ids);
+	}
+	assert_true(least[1] < 3.5 * least[0] + 5);
+	free(text);
+	tok_scratch_free(s);
+	tok_merges_done(&t.merges);
+}
+
+static void test_pair_listed_twice_counts_last(void **state)
+{
+	(void)state;
+	struct tok_merges m;
+	tok_merges_init(&m, 2, 2);
+	tok_merges_put(&m, 1, 2, 0);
+	tok_merges_put(&m, 1, 2, 1);
+	assert_int_equal(tok_merges_rank(&m, 1, 2), 1);
+	assert_int_equal(tok_merges_rank(&m, 2, 1), TOK_NONE);
+	tok_merges_done(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words_equal_the_definition),
+		cmocka_unit_test(test_one_letter_is_about_linear),
+		cmocka_unit_test(test_pair_listed_twice_counts_last),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

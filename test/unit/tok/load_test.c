@@ -1,0 +1,181 @@
+/* The loader is an allow-list: what it does not know it refuses by name; what the files say about tokens counts as in the
+ * reference. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "tok/tok.h"
+
+#define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}"
+#define MODEL "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"\\u0120\":4,\"<\":5,\">\":6,\"x\":7,\"abc\":8},\"merges\":[\"a b\",[\"ab\",\"c\"]]}"
+
+static enum err load(const char *normalizer, const char *pre, const char *model, const char *rest, const char *config, char *why, struct tok **ret_t)
+{
+	struct buf b;
+	buf_init(&b, 1 << 20);
+	assert_int_equal(buf_printf(&b, "{\"version\":\"1.0\",\"normalizer\":%s,\"pre_tokenizer\":%s,\"model\":%s%s}", normalizer, pre, model, rest), ERR_OK);
+	struct tok_files f = { .tokenizer_json = buf_str(&b), .config = str_of(config) };
+	enum err e = tok_load(&f, why, 256, ret_t);
+	buf_done(&b);
+	return e;
+}
+
+static void refused(const char *normalizer, const char *pre, const char *model, const char *rest, const char *word)
+{
+	char why[256] = "";
+	struct tok *t;
+	assert_int_equal(load(normalizer, pre, model, rest, "", why, &t), ERR_UNSUPPORTED);
+	if (!strstr(why, word))
+		fail_msg("\"%s\" does not name %s", why, word);
+}
+
+static void test_refused_by_name(void **state)
+{
+	(void)state;
+	refused("{\"type\":\"Lowercase\"}", BYTE_LEVEL, MODEL, "", "Lowercase");
+	refused("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}", BYTE_LEVEL, MODEL, "", "Precompiled");
+	refused("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"StripAccents\"}]}", BYTE_LEVEL, MODEL, "", "StripAccents");
+	refused("{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\"y\"}", BYTE_LEVEL, MODEL, "", "Replace");
+	refused("null", "{\"type\":\"Whitespace\"}", MODEL, "", "Whitespace");
+	refused("null", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\w+\"},\"behavior\":\"Isolated\",\"invert\":false}", MODEL, "", "\\w+");
+	refused("null", "{\"type\":\"Split\",\"pattern\":{\"String\":\"\\\\p{N}\"},\"behavior\":\"Isolated\",\"invert\":false}", MODEL, "", "Split");
+	refused("null", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\p{N}\"},\"behavior\":\"Removed\",\"invert\":true}", MODEL, "", "behavior");
+	refused("null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true}", MODEL, "", "add_prefix_space");
+	refused("null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"news\":1}", MODEL, "", "news");
+	refused("null", "{\"type\":\"Sequence\",\"pretokenizers\":[" BYTE_LEVEL ",{\"type\":\"Digits\",\"individual_digits\":true}]}", MODEL, "", "Digits");
+	refused("null", "null", MODEL, "", "combination");
+	refused("null", BYTE_LEVEL, "{\"type\":\"Unigram\",\"vocab\":[]}", "", "Unigram");
+	refused("null", BYTE_LEVEL, "{\"type\":\"WordPiece\",\"vocab\":{}}", "", "WordPiece");
+	refused("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"dropout\":0.1,\"vocab\":{},\"merges\":[]}", "", "dropout");
+	refused("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"end_of_word_suffix\":\"</w>\",\"vocab\":{},\"merges\":[]}", "", "suffix");
+	refused("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]}", "", "id 0");
+	refused("null", BYTE_LEVEL, MODEL, ",\"post_processor\":{\"type\":\"BertProcessing\"}", "BertProcessing");
+}
+
+/* llama.cpp pull 29211: a pattern written as a String is a literal, not a regex: not known, so refused. */
+static void test_broken_files(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	assert_int_equal(tok_load(&(struct tok_files){ .tokenizer_json = STR("{") }, why, sizeof(why), &t), ERR_SYNTAX);
+	assert_int_equal(tok_load(&(struct tok_files){ .config = STR("{}") }, why, sizeof(why), &t), ERR_NOT_FOUND);
+	assert_int_equal(load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}", "", "", why, &t), ERR_SYNTAX);
+	assert_non_null(strstr(why, "merge 0"));
+	assert_int_equal(load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a\"]}", "", "", why, &t), ERR_SYNTAX);
+	assert_int_equal(load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":99999999},\"merges\":[]}", "", "", why, &t), ERR_LIMIT);
+	assert_int_equal(load("null", BYTE_LEVEL, MODEL, ",\"added_tokens\":[{}]", "", why, &t), ERR_SYNTAX);
+	assert_int_equal(tok_load(&(struct tok_files){ .tekken = STR("{}") }, why, sizeof(why), &t), ERR_SYNTAX);
+	assert_int_equal(tok_load(&(struct tok_files){ .tiktoken = STR("YQ== 0\n") }, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	assert_int_equal(tok_load(&(struct tok_files){ .tiktoken = STR("YQ== 0\n"), .config = STR("{\"tokenizer_class\":\"X\"}") }, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	assert_non_null(strstr(why, "class X"));
+}
+
+static void ids_are(const struct tok *t, struct str text, const uint32_t *want, size_t n)
+{
+	struct tok_scratch *s = tok_scratch_new(t, 4096);
+	struct tok_ids ids = { 0 };
+	assert_int_equal(tok_encode(t, s, &(struct tok_job){ .text = text, .add_bos = true, .add_eos = true }, &ids), ERR_OK);
+	assert_int_equal(ids.n, n);
+	if (n)
+		assert_memory_equal(ids.p, want, n * sizeof(*want));
+	tok_ids_done(&ids);
+	tok_scratch_free(s);
+}
+#define IDS_ARE(t, text, ...) ids_are(t, STR(text), (uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+
+static struct tok *loaded(const char *rest, const char *config)
+{
+	char why[256] = "";
+	struct tok *t = NULL;
+	if (load("null", BYTE_LEVEL, MODEL, rest, config, why, &t) != ERR_OK)
+		fail_msg("%s", why);
+	return t;
+}
+
+#define TOKEN(content, flags) "{\"id\":77,\"content\":\"" content "\"" flags "}"
+
+static void test_merges_and_missing_bytes(void **state)
+{
+	(void)state;
+	struct tok *t = loaded("", "");
+	IDS_ARE(t, "abc ab", 8, 4, 3);
+	IDS_ARE(t, "zabz", 3);                           /* z is not in the vocabulary: the library drops it */
+	IDS_ARE(t, "azb", 3);                            /* and what stood around it merges */
+	tok_free(t);
+}
+
+/* The id is the vocabulary's or the next free one, whatever the file says; the last word on a token counts. */
+static void test_added_tokens(void **state)
+{
+	(void)state;
+	struct tok *t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false") "," TOKEN("c", ",\"normalized\":false") "," TOKEN("<y>", ",\"special\":true") "]", "");
+	uint32_t id = 0;
+	IDS_ARE(t, "a<x>b", 0, 9, 1);
+	IDS_ARE(t, "abc<y>", 3, 2, 10);
+	assert_true(tok_id_of(t, STR("<y>"), &id) && id == 10 && tok_is_special(t, 10) && !tok_is_special(t, 9));
+	assert_true(str_eq(tok_piece(t, 10), STR("<y>")) && str_eq(tok_piece(t, 3), STR("ab")));
+	assert_int_equal(tok_vocab_size(t), 11);
+	tok_free(t);
+	t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false") "," TOKEN("<x>", ",\"normalized\":false,\"rstrip\":true,\"lstrip\":true") "]", "");
+	IDS_ARE(t, "a <x> b", 0, 9, 1);
+	tok_free(t);
+}
+
+static void test_longest_token_wins_and_single_words(void **state)
+{
+	(void)state;
+	struct tok *t = loaded(",\"added_tokens\":[" TOKEN("<x", "") "," TOKEN("<x>", "") "," TOKEN("ab", ",\"single_word\":true") "]", "");
+	IDS_ARE(t, "<x><xb", 10, 9, 1);
+	IDS_ARE(t, "ab abc ab", 3, 4, 8, 4, 3);          /* the token's id is that of the piece */
+	tok_free(t);
+}
+
+static void test_config_adds_tokens_and_names(void **state)
+{
+	(void)state;
+	struct tok *t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false,\"special\":true") "]",
+		"{\"bos_token\":{\"content\":\"<x>\"},\"eos_token\":\"<e>\",\"pad_token\":null,\"add_bos_token\":true,\"add_eos_token\":true,"
+		"\"added_tokens_decoder\":{\"9\":{\"content\":\"<x>\",\"rstrip\":true,\"normalized\":false,\"special\":true},\"10\":{\"content\":\"<t>\",\"normalized\":false}}}");
+	struct str s;
+	IDS_ARE(t, "a<t><x> b", 9, 0, 10, 9, 1, 11);
+	assert_true(tok_special_text(t, STR("bos_token"), &s) && str_eq(s, STR("<x>")));
+	assert_true(tok_special_text(t, STR("eos_token"), &s) && str_eq(s, STR("<e>")));
+	assert_false(tok_special_text(t, STR("pad_token"), &s));
+	tok_free(t);
+}
+
+static void test_fingerprint_depends_on_all(void **state)
+{
+	(void)state;
+	struct tok *a = loaded("", ""), *b = loaded("", ""), *c = loaded("", "{\"pad_token\":\"<p>\"}"), *d = loaded(",\"x\":1", "");
+	struct hash128 h = tok_fingerprint(a);
+	assert_true(h.lo == tok_fingerprint(b).lo && h.hi == tok_fingerprint(b).hi);
+	assert_true(h.lo != tok_fingerprint(c).lo && h.lo != tok_fingerprint(d).lo);
+	assert_string_equal(tok_scheme_name(a), "gpt2");
+	assert_true(tok_bytes_held(a) > 1000);
+	tok_free(a);
+	tok_free(b);
+	tok_free(c);
+	tok_free(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused_by_name),
+		cmocka_unit_test(test_broken_files),
+		cmocka_unit_test(test_merges_and_missing_bytes),
+		cmocka_unit_test(test_added_tokens),
+		cmocka_unit_test(test_longest_token_wins_and_single_words),
+		cmocka_unit_test(test_config_adds_tokens_and_names),
+		cmocka_unit_test(test_fingerprint_depends_on_all),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
