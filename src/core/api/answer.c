@@ -193,19 +193,47 @@ void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c
 	json_free(doc);
 }
 
-static bool has(struct str data, struct str word) { return str_find(data, word) != SIZE_MAX; }
-
-bool api_chunk_is_plain(enum api_dialect d, struct str data)
+/* The quote that ends a JSON string which begins at `at`; SIZE_MAX: none. */
+static size_t string_end(struct str data, size_t at)
 {
-	struct str finish = STR("\"finish_reason\":"), rest = data;
-	bool chat = has(data, STR("\"delta\":{\"content\":\"")) && !has(data, STR("\"content\":\"\""));
-	bool text = !chat && has(data, STR("\"text\":\"")) && !has(data, STR("\"text\":\"\""));
-	if (d != API_OPENAI || !(chat || text))
+	while (at < data.n) {
+		const char *quote = memchr(data.p + at, '"', data.n - at);
+		if (!quote)
+			return SIZE_MAX;
+		size_t end = (size_t)(quote - data.p), slashes = 0;
+		while (slashes < end && data.p[end - 1 - slashes] == '\\')
+			slashes++;
+		if (slashes % 2 == 0)
+			return end;
+		at = end + 1;
+	}
+	return SIZE_MAX;
+}
+
+void api_shape_learn(struct api_shape *s, const struct api_chunk *c, struct str data)
+{
+	static const struct str OUTPUT[] = { STR_INIT("\"delta\":{\"content\":\""), STR_INIT("\"text\":\"") };
+	s->n = 0;
+	if (c->kind != API_CHUNK_CONTENT || c->finish || c->has_usage || c->has_sequence)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(OUTPUT) && s->n == 0; i++) {
+		size_t at = str_find(data, OUTPUT[i]), begin = at + OUTPUT[i].n, end = at == SIZE_MAX ? at : string_end(data, begin);
+		if (end == SIZE_MAX || begin + data.n - end > sizeof(s->text))
+			continue;
+		memcpy(s->text, data.p, begin);
+		memcpy(s->text + begin, data.p + end, data.n - end);
+		s->before = (uint16_t)begin;
+		s->n = (uint16_t)(begin + data.n - end);
+	}
+}
+
+bool api_shape_fits(const struct api_shape *s, struct str data)
+{
+	if (s->n == 0 || data.n <= s->n)
 		return false;
-	if (has(data, STR("\"usage\"")) || has(data, STR("\"error\"")))
-		return false;
-	size_t at = str_find(rest, finish);
-	return at != SIZE_MAX && str_starts(str_skip(rest, at + finish.n), STR("null")) && !has(str_skip(rest, at + finish.n), finish);
+	size_t after = s->n - s->before, end = data.n - after;
+	return memcmp(data.p, s->text, s->before) == 0 && memcmp(data.p + end, s->text + s->before, after) == 0 &&
+	       string_end(data, s->before) == end;
 }
 
 bool api_fingerprint_at(const struct api_chunk *c, struct str ev_raw, struct str ev_data, size_t *ret_at)

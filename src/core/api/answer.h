@@ -12,37 +12,47 @@ enum { API_WHOLE_MAX = 1 << 20, API_WHOLE_TAIL = 64 << 10 };
 #define API_TOK_UNKNOWN UINT32_MAX
 
 struct api_usage {
-	uint32_t prompt_tok;       /* the whole prompt, cached part included, in every dialect */
+	uint32_t prompt_tok; /* the whole prompt, cached part included, in every dialect */
 	uint32_t cached_tok;
-	uint32_t output_tok;       /* each: API_TOK_UNKNOWN when the answer does not say (or says nonsense) */
-	bool details_null;         /* prompt_tokens_details was there and null: 0 for workers below 0.24, or the flag is off */
+	uint32_t output_tok; /* each: API_TOK_UNKNOWN when the answer does not say (or says nonsense) */
+	bool details_null; /* prompt_tokens_details was there and null: 0 for workers below 0.24, or the flag is off */
 };
-static inline struct api_usage api_usage_none(void) { return (struct api_usage){ API_TOK_UNKNOWN, API_TOK_UNKNOWN, API_TOK_UNKNOWN, false }; }
+static inline struct api_usage api_usage_none(void)
+{
+	return (struct api_usage){ API_TOK_UNKNOWN, API_TOK_UNKNOWN, API_TOK_UNKNOWN, false };
+}
 /* What `from` knows replaces what `into` has: usage may come in several events (Anthropic: message_start, message_delta). */
 void api_usage_merge(struct api_usage *into, const struct api_usage *from);
 
 enum api_chunk_kind {
-	API_CHUNK_OTHER,           /* role, ping, empty delta, unknown JSON */
-	API_CHUNK_CONTENT,         /* carries at least one piece of output (text, reasoning, tool call, token ids) */
-	API_CHUNK_USAGE_ONLY,      /* `choices: []` with usage: to be dropped whole when the client did not ask */
-	API_CHUNK_DONE,            /* [DONE], message_stop, response.completed */
-	API_CHUNK_ERROR            /* an error object in the stream */
+	API_CHUNK_OTHER, /* role, ping, empty delta, unknown JSON */
+	API_CHUNK_CONTENT, /* carries at least one piece of output (text, reasoning, tool call, token ids) */
+	API_CHUNK_USAGE_ONLY, /* `choices: []` with usage: to be dropped whole when the client did not ask */
+	API_CHUNK_DONE, /* [DONE], message_stop, response.completed */
+	API_CHUNK_ERROR /* an error object in the stream */
 };
 struct api_chunk {
 	enum api_chunk_kind kind;
-	bool finish;               /* a finish/stop reason is given */
-	bool has_usage; struct api_usage usage;
-	char id[128];              /* response id when the chunk names one, else "" */
-	char fingerprint[64];      /* system_fingerprint, or "" */
-	bool has_sequence; uint64_t sequence;   /* sequence_number of /v1/responses events */
+	bool finish; /* a finish/stop reason is given */
+	bool has_usage;
+	struct api_usage usage;
+	char id[128]; /* response id when the chunk names one, else "" */
+	char fingerprint[64]; /* system_fingerprint, or "" */
+	bool has_sequence;
+	uint64_t sequence; /* sequence_number of /v1/responses events */
 };
 /* data: the joined data lines of one event. Bad JSON gives API_CHUNK_OTHER: the bytes pass anyway. */
 void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c);
 
-/* Is it certainly a piece of output and nothing else (no finish, usage, error, end)? By a few looks at the text: most chunks
- * of a stream are such, and reading each as JSON costs more than passing it on. Quotes inside strings are escaped, so what a
- * model writes cannot look like a member. False says nothing: read it. */
-bool api_chunk_is_plain(enum api_dialect d, struct str data);
+/* Most chunks of a stream differ in one string only. From one that was read as output and nothing else (no finish, usage,
+ * number) its shape is learnt; a chunk that has the same bytes around another, not empty string is such a chunk too, without
+ * being read: reading each as JSON costs more than passing it on. Zeroed: fits nothing. */
+struct api_shape {
+	uint16_t before, n; /* bytes before the string; all bytes around it */
+	char text[700];
+};
+void api_shape_learn(struct api_shape *s, const struct api_chunk *c, struct str data);
+bool api_shape_fits(const struct api_shape *s, struct str data);
 /* A worker that was asked for usage puts system_fingerprint into the extra usage chunk; one that was not, into the chunk with
  * the finish reason. Where we added include_usage and drop that chunk, the fingerprint (the same for all streams of a worker
  * process: remember it from any usage chunk) goes back where the client would have found it: *ret_at is the place in ev_raw
@@ -54,12 +64,13 @@ must_use enum err api_fingerprint_put(struct buf *b, const char *fingerprint);
  * only the tail, searched for its usage object. */
 struct api_whole {
 	struct buf copy;
-	bool cut;                  /* only the tail is in copy */
-	char id[128];              /* taken from the head */
+	bool cut; /* only the tail is in copy */
+	char id[128]; /* taken from the head */
 };
 struct api_result {
-	bool has_usage; struct api_usage usage;
-	bool error;                /* an error object */
+	bool has_usage;
+	struct api_usage usage;
+	bool error; /* an error object */
 	char id[128];
 };
 void api_whole_init(struct api_whole *w);

@@ -12,9 +12,12 @@
 
 enum { API_PATCH_EDITS = 4, API_PATCH_PIECES = 2 * API_PATCH_EDITS + 1 };
 
-struct api_edit { size_t off, cut; struct str put; };
+struct api_edit {
+	size_t off, cut;
+	struct str put;
+};
 struct api_patch {
-	struct api_edit edits[API_PATCH_EDITS];   /* ascending, not overlapping */
+	struct api_edit edits[API_PATCH_EDITS]; /* ascending, not overlapping */
 	size_t n;
 };
 

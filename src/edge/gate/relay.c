@@ -85,11 +85,12 @@ static enum seen look(struct gate_req *r, const struct sse_event *ev, struct api
 		return PASS; /* a comment is no sign of life, see stall.c */
 	r->saw_data = true;
 	r->progress = io_now(r->gate->loop);
-	if (r->began_tokens && api_chunk_is_plain(r->path->dialect, ev->data)) {
+	if (api_shape_fits(&r->shape, ev->data)) {
 		note_token(r);
 		return PASS;
 	}
 	api_chunk_read(r->path->dialect, ev->data, ret_c);
+	api_shape_learn(&r->shape, ret_c, ev->data);
 	return note_chunk(r, ret_c);
 }
 

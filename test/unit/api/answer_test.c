@@ -315,33 +315,41 @@ static void case_ai_gateway_1662_long_answer(void **state)
 	free(b);
 }
 
-/* A plain chunk must be one that the full reading calls content and nothing more. */
-static void plain_chunks_are_content_only(void **state)
+static bool fits(const char *first, const char *next)
+{
+	struct api_shape s = { 0 };
+	struct api_chunk c = chunk(API_OPENAI, first);
+	api_shape_learn(&s, &c, str_of(first));
+	bool fit = api_shape_fits(&s, str_of(next));
+	if (fit) {      /* the full reading must agree */
+		c = chunk(API_OPENAI, next);
+		assert_true(c.kind == API_CHUNK_CONTENT && !c.finish && !c.has_usage);
+	}
+	return fit;
+}
+
+static void chunks_of_one_shape_need_no_reading(void **state)
 {
 	(void)state;
 #define TAIL "\"logprobs\":null,\"finish_reason\":null,\"token_ids\":null}]}"
-	static const struct { const char *data; bool plain; } rows[] = {
-		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"}," TAIL, true },
-		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"say \\\"usage\\\" or \\\"finish_reason\\\":\\\"x\\\"\"}," TAIL, true },
-		{ HEAD "[{\"index\":0,\"text\":\"hi\"," TAIL, true },
-		{ HEAD "[{\"index\":0,\"text\":\"\"," TAIL, false },
-		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"\"}," TAIL, false },
-		{ HEAD "[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}," TAIL, false },
-		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}", false },
-		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":null},{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}", false },
-		{ HEAD "[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":null}],\"usage\":{\"prompt_tokens\":1}}", false },
-		{ HEAD "[],\"usage\":{}}", false },
-		{ "{\"error\":{\"message\":\"x\"}}", false },
-		{ "[DONE]", false },
-		{ "", false },
-	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		assert_int_equal(api_chunk_is_plain(API_OPENAI, str_of(rows[i].data)), rows[i].plain);
-		struct api_chunk c = chunk(API_OPENAI, rows[i].data);
-		if (rows[i].plain)
-			assert_true(c.kind == API_CHUNK_CONTENT && !c.finish && !c.has_usage);
-	}
-	assert_false(api_chunk_is_plain(API_RESPONSES, str_of(rows[0].data)));
+#define CHAT(text) HEAD "[{\"index\":0,\"delta\":{\"content\":\"" text "\"}," TAIL
+#define TEXT(text) HEAD "[{\"index\":0,\"text\":\"" text "\"," TAIL
+	assert_true(fits(CHAT("a"), CHAT("hello")));
+	assert_true(fits(TEXT("\\\"x\\\\"), TEXT("b")));
+	assert_true(fits(CHAT("a"), CHAT("say \\\"usage\\\" \\u00e9 \\\\")));
+	assert_false(fits(CHAT("a"), CHAT("")));
+	assert_false(fits(CHAT(""), CHAT("a")));                       /* learnt from no output: nothing */
+	assert_false(fits(CHAT("a"), TEXT("a")));
+	assert_false(fits(CHAT("a"), CHAT("x\"},\"usage\":{\"a\":\"")));      /* the string ends before the rest begins */
+	assert_false(fits(CHAT("a"), HEAD "[{\"index\":1,\"delta\":{\"content\":\"x\"}," TAIL));
+	assert_false(fits(CHAT("a"), HEAD "[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}"));
+	assert_false(fits(HEAD "[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}",
+			  HEAD "[{\"index\":0,\"delta\":{\"content\":\"yy\"},\"finish_reason\":\"stop\"}]}"));
+	assert_false(fits(CHAT("a"), "[DONE]"));
+	assert_false(fits(CHAT("a"), ""));
+	assert_false(fits("{\"error\":{\"message\":\"x\"}}", "{\"error\":{\"message\":\"xy\"}}"));
+#undef CHAT
+#undef TEXT
 #undef TAIL
 }
 
@@ -356,7 +364,7 @@ int main(void)
 		cmocka_unit_test(responses_chunks),
 		cmocka_unit_test(case_gpustack_6155_extra_chunk_dropped_whole),
 		cmocka_unit_test(the_fingerprint_goes_back),
-		cmocka_unit_test(plain_chunks_are_content_only),
+		cmocka_unit_test(chunks_of_one_shape_need_no_reading),
 		cmocka_unit_test(case_higress_4146_split_usage),
 		cmocka_unit_test(case_ai_gateway_1662_long_answer),
 	};
