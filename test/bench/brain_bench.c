@@ -3,6 +3,8 @@
  *
  *   full     every worker holds every block of the prompt
  *   spread   each of 40 prompts is held by 8 workers to different depths
+ * Times are CPU time of the thread, so that other programs count only by what they take of the caches; the yardstick is as
+ * many independent random reads of memory as the prompt has blocks, on the same machine at the same time.
  *   warm     the same prompt again and again; cold: another prompt each time, and the CPU's caches overwritten before it */
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +116,21 @@ static void measure(struct bench *x, const char *what, bool cold)
 	free(later);
 }
 
+static void yardstick(struct bench *x)
+{
+	double us[101];
+	uint64_t at = 1, sum = 0;
+	for (int r = 0; r < 101; r++) {
+		double t0 = now_us();
+		for (uint32_t i = 0; i < x->blocks; i++) {
+			at = at * 6364136223846793005u + 1442695040888963407u;
+			sum += (uint8_t)x->sweep[(at >> 33) % SWEEP_BYTES];
+		}
+		us[r] = now_us() - t0;
+	}
+	print_row(sum ? "yardstick: random reads" : "yardstick", us, 101);
+}
+
 static uint32_t argument(int argc, char **argv, int i, uint32_t otherwise)
 {
 	uint64_t v;
@@ -131,6 +148,8 @@ int main(int argc, char **argv)
 			x.keys[p][i] = hash_bytes(&(uint64_t[]){ p, i }, 16, 7);
 	}
 	printf("%u workers, %u tokens (%u blocks of 16). Bars: p50 <= 100 us warm, <= 300 us cold, p99 <= 500 us\n", x.workers, x.tokens, x.blocks);
+	memset(x.sweep, 1, SWEEP_BYTES);
+	yardstick(&x);
 	for (int full = 1; full >= 0; full--) {
 		setup(&x, full);
 		struct kv_index_stats s = brain_index_stats(x.b);

@@ -90,7 +90,10 @@ struct brain_plan {
 	uint64_t ticket;                 /* names the request in tells; 0 in a dry run */
 	struct brain_leg legs[BRAIN_MAX_CANDIDATES];   /* ordered: the choice, then alternates */
 	uint32_t n_legs;
-	const char *reason;              /* static word: sticky, owner, ttft, least-request, ..., panic */
+	/* Static word. kv: sticky (holds the prefix), owner (held it last), ttft (least predicted), relief (the holder's wait is
+	 * not worth it), spread (a nearly idle worker beside a busy holder), load (no token ids); a baseline's name; pinned;
+	 * panic (nobody is usable, all are tried). */
+	const char *reason;
 	uint64_t receipt;                /* id for brain_receipt */
 };
 /* UNKNOWN_MODEL, BAD_REQUEST (no model member and more than one base model), NO_WORKER, RESPONSE_GONE. Counts leg 0 in flight. */

@@ -16,7 +16,7 @@ void kit_init(struct kit *k, size_t n, uint64_t seed)
 		char url[48];
 		(void)snprintf(url, sizeof(url), "http://w%zu:8000", i);
 		must(fleet_add(k->fleet, STR(""), str_of(url), STR(""), (struct mono){ 0 }, &k->worker[i]) == ERR_OK);
-		k->c[i] = (struct sched_candidate){ .worker = k->worker[i], .profile = sched_profile_find(STR(""), NULL), .weight = 1, .ttft_us = 30000 };
+		k->c[i] = (struct sched_candidate){ .worker = k->worker[i], .profile = sched_profile_find(STR(""), NULL), .weight = 1, .slow = 1, .ttft_us = 30000 };
 	}
 }
 
