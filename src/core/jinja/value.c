@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "base/utf8.h"
 
 enum { PRINT_DEPTH_MAX = 100 };
@@ -187,14 +188,16 @@ enum err jinja_print_f64(struct buf *b, double f)
 			break;
 	}
 	snprintf(digits, sizeof(digits), "%.*e", precision - 1, f);
-	int exponent = atoi(strchr(digits, 'e') + 1);
+	char *at = strchr(digits, 'e');
+	int64_t exponent = 0;
+	must(str_to_i64(str_of(at + 1 + (at[1] == '+')), &exponent));
 	if (exponent >= -4 && exponent < 16) {
-		int decimals = MAX(precision - 1 - exponent, 0);
+		int decimals = MAX(precision - 1 - (int)exponent, 0);
 		TRY(buf_printf(b, "%.*f", decimals, f));
 		return decimals ? ERR_OK : buf_add(b, STR(".0"));
 	}
-	*strchr(digits, 'e') = 0;
-	return buf_printf(b, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
+	*at = 0;
+	return buf_printf(b, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs((int)exponent));
 }
 
 /* Python's repr escapes what its Unicode tables call unprintable. Those tables differ by version, so only blocks that every

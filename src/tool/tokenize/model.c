@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static enum err read_all(FILE *f, size_t max, struct str *ret_text)
 {
@@ -61,23 +62,27 @@ static enum err resolve(const char *folder, char *out, size_t cap)
 	return (size_t)n < cap ? ERR_OK : ERR_LIMIT;
 }
 
-enum err tokenize_load(const char *folder, enum tok_unicode unicode, char *why, size_t why_cap, struct tok **ret_t)
+static bool has_folder(const char *folder, const char *name)
+{
+	char path[4096];
+	struct stat st;
+	return (size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) < sizeof(path) && stat(path, &st) == 0;
+}
+
+enum err tokenize_load(const char *folder, enum tok_unicode unicode, char *why, size_t why_cap, struct text_local **ret_l)
 {
 	char place[4096];
-	struct tok_files f = { .unicode = unicode };
-	struct { const char *name; struct str *text; } files[] = {
-		{ "tokenizer.json", &f.tokenizer_json }, { "tiktoken.model", &f.tiktoken }, { "tekken.json", &f.tekken },
-		{ "tokenizer_config.json", &f.config }, { "special_tokens_map.json", &f.special_map },
-	};
+	struct text_local_files f = { .unicode = unicode, .known_version = true };
 	enum err e = resolve(folder, place, sizeof(place));
-	for (size_t i = 0; i < ARRAY_LEN(files) && e == ERR_OK; i++) {
-		e = read_optional(place, files[i].name, files[i].text);
+	for (size_t i = 0; i < TEXT_FILE_COUNT && e == ERR_OK; i++) {
+		e = read_optional(place, text_file_names[i], &f.text[i]);
 		if (e != ERR_OK)
-			snprintf(why, why_cap, "%s/%s: %s", place, files[i].name, err_text(e));
+			snprintf(why, why_cap, "%s/%s: %s", place, text_file_names[i], err_text(e));
 	}
+	f.more_templates = e == ERR_OK && has_folder(place, TEXT_MORE_TEMPLATES);
 	if (e == ERR_OK)
-		e = tok_load(&f, why, why_cap, ret_t);
-	for (size_t i = 0; i < ARRAY_LEN(files); i++)
-		free((void *)(uintptr_t)files[i].text->p);
+		e = text_local_load(&f, why, why_cap, ret_l);
+	for (size_t i = 0; i < TEXT_FILE_COUNT; i++)
+		free((void *)(uintptr_t)f.text[i].p);
 	return e;
 }

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/vec.h"
 #include "tokenize/model.h"
 #include "wire/json.h"
 
@@ -14,29 +16,46 @@ enum { MAX_INPUT = TOK_MAX_TEXT_BYTES };
 struct options {
 	const char *folder, *file;
 	enum shape shape;
-	bool lines, no_special;
+	bool lines, no_special, body;    /* body: the input is a request, not a text */
+	bool prompt;
+	enum text_form form;
 	enum tok_unicode unicode;
 };
 
 struct work {
 	const struct options *o;
-	struct tok *t;
+	struct text_local *l;
+	const struct tok *t;
 	struct tok_scratch *s;
+	struct text_local_scratch *bodies;
 	struct tok_ids ids;
+	const char *why;                 /* what an answer failed for; NULL: see the error */
 	struct buf out;
 	bool failed;
 };
 
 static const char HELP[] =
-	"kvasir tokenize --model-dir DIR [--text] [--ids|--count|--pieces] [--lines] [--no-special] [--unicode 14|16] [FILE|-]\n"
+	"kvasir tokenize --model-dir DIR [--text|--chat|--completions] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
+	"                [--unicode 14|16] [FILE|-]\n"
 	"  The token ids of FILE (default: standard input) as a JSON array.\n"
 	"  --text        the input is a prompt's text (the default)\n"
+	"  --chat        the input is the body of a /v1/chat/completions request; --completions: of /v1/completions (several prompts:\n"
+	"                one array for each)\n"
+	"  --prompt      not the ids but the chat's text as the model gets it, as a JSON string\n"
 	"  --count       how many ids; --pieces: the vocabulary's own spelling of each\n"
 	"  --lines       each input line is a JSON string, each output line its answer, or {\"error\": ...}\n"
 	"  --no-special  without the ids that the model's post-processor puts around a prompt\n"
 	"  --unicode 14  letters and digits as tokenizers up to 0.21.1 have them\n";
 
 /* ---- output */
+
+static void put_ids(struct json_writer *j, struct text_prompt p)
+{
+	json_put_open(j, '[');
+	for (size_t i = 0; i < p.n; i++)
+		json_put_u64(j, p.ids[i]);
+	json_put_close(j, ']');
+}
 
 static enum err put_answer(struct work *w)
 {
@@ -64,6 +83,37 @@ static enum err answer(struct work *w, struct str text)
 	return put_answer(w);
 }
 
+/* A whole request. Several prompts are a list of lists. */
+static enum err answer_body(struct work *w, struct str body)
+{
+	struct text_local_job job = { .form = w->o->form, .body = body, .now_s = time(NULL), .max_tok = SIZE_MAX };
+	struct json_writer j = json_writer(&w->out);
+	struct text_ids *ids;
+	if (w->o->prompt) {
+		struct buf prompt;
+		buf_init(&prompt, MAX_INPUT);
+		enum err e = text_local_prompt(w->bodies, &job, &prompt, &w->why);
+		if (e == ERR_OK)
+			json_put_str(&j, buf_str(&prompt));
+		buf_done(&prompt);
+		return e == ERR_OK ? json_writer_done(&j) : e;
+	}
+	TRY(text_local_ids(w->bodies, &job, &ids, &w->why));
+	if (ids->n == 1) {
+		w->ids.n = 0;
+		for (size_t i = 0; i < ids->prompts[0].n; i++)
+			VEC_PUSH(&w->ids, ids->prompts[0].ids[i]);
+		text_ids_unref(ids);
+		return put_answer(w);
+	}
+	json_put_open(&j, '[');
+	for (size_t i = 0; i < ids->n; i++)
+		put_ids(&j, ids->prompts[i]);
+	json_put_close(&j, ']');
+	text_ids_unref(ids);
+	return json_writer_done(&j);
+}
+
 static bool flush(struct work *w)
 {
 	struct str s = buf_str(&w->out);
@@ -77,7 +127,12 @@ static enum err answer_line(struct work *w, struct str line)
 	struct json_doc *doc;
 	struct str text;
 	TRY(json_parse(line, MAX_INPUT, &doc));
-	enum err e = json_str(json_root(doc), &text) ? answer(w, text) : ERR_BAD_REQUEST;
+	bool quoted = json_str(json_root(doc), &text);
+	enum err e = ERR_BAD_REQUEST;
+	if (w->o->body)
+		e = answer_body(w, quoted ? text : line);
+	else if (quoted)
+		e = answer(w, text);
 	json_free(doc);
 	return e;
 }
@@ -89,11 +144,12 @@ static void each_line(struct work *w, struct str text)
 	while (text.n) {
 		struct str line, rest;
 		(void)str_cut(text, '\n', &line, &rest);
+		w->why = NULL;
 		enum err e = answer_line(w, line);
 		if (e != ERR_OK) {
 			w->failed = true;
 			buf_clear(&w->out);
-			printf("{\"error\":\"%s\"}", err_label(e));
+			printf("{\"error\":\"%s\"}", w->why ? w->why : err_label(e));
 		}
 		if (!flush(w) || putchar('\n') == EOF) {
 			w->failed = true;
@@ -105,8 +161,10 @@ static void each_line(struct work *w, struct str text)
 
 static void whole(struct work *w, struct str text)
 {
-	enum err e = answer(w, text);
-	if (e != ERR_OK)
+	enum err e = w->o->body ? answer_body(w, text) : answer(w, text);
+	if (e != ERR_OK && w->why)
+		fprintf(stderr, "kvasir tokenize: %s: only a worker can say: %s\n", w->o->file, w->why);
+	else if (e != ERR_OK)
 		fprintf(stderr, "kvasir tokenize: %s: %s\n", w->o->file, e == ERR_SYNTAX ? "the text is not UTF-8" : err_text(e));
 	w->failed = e != ERR_OK || !flush(w) || putchar('\n') == EOF;
 }
@@ -116,7 +174,11 @@ static int run(const struct options *o)
 	char why[512];
 	struct work w = { .o = o };
 	struct str text;
-	enum err e = tokenize_load(o->folder, o->unicode, why, sizeof(why), &w.t);
+	enum err e = tokenize_load(o->folder, o->unicode, why, sizeof(why), &w.l);
+	if (e == ERR_OK && o->body && o->form == TEXT_CHAT && !text_local_has_chat(w.l)) {
+		text_local_unref(w.l);
+		e = ERR_UNSUPPORTED;
+	}
 	if (e != ERR_OK) {
 		fprintf(stderr, "kvasir tokenize: %s: %s\n", o->folder, why);
 		return 1;
@@ -124,11 +186,13 @@ static int run(const struct options *o)
 	e = tokenize_read_file(o->file, MAX_INPUT, &text);
 	if (e != ERR_OK) {
 		fprintf(stderr, "kvasir tokenize: %s: %s\n", o->file, err_text(e));
-		tok_free(w.t);
+		text_local_unref(w.l);
 		return 1;
 	}
 	buf_init(&w.out, SIZE_MAX / 2);
+	w.t = text_local_tok(w.l);
 	w.s = tok_scratch_new(w.t, TOK_CACHE_BYTES);
+	w.bodies = text_local_scratch_new(w.l, TOK_CACHE_BYTES);
 	if (o->lines)
 		each_line(&w, text);
 	else
@@ -137,7 +201,8 @@ static int run(const struct options *o)
 	tok_scratch_free(w.s);
 	tok_ids_done(&w.ids);
 	buf_done(&w.out);
-	tok_free(w.t);
+	text_local_scratch_free(w.bodies);
+	text_local_unref(w.l);
 	return w.failed || fflush(stdout) ? 1 : 0;
 }
 
@@ -154,11 +219,16 @@ static int take_pieces(struct options *o, const char *value) { return (void)valu
 static int take_lines(struct options *o, const char *value) { return (void)value, o->lines = true, -1; }
 static int take_no_special(struct options *o, const char *value) { return (void)value, o->no_special = true, -1; }
 
-static int take_chat(struct options *o, const char *value)
+static int take_body(struct options *o, enum text_form form) { return o->body = true, o->form = form, -1; }
+static int take_chat(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_CHAT); }
+static int take_completions(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_COMPLETIONS); }
+static int take_prompt(struct options *o, const char *value) { return (void)value, o->prompt = true, take_body(o, TEXT_CHAT); }
+
+static int take_other(struct options *o, const char *value)
 {
 	(void)o;
 	(void)value;
-	fputs("kvasir tokenize: a chat, responses or messages body needs its chat template rendered, which this build does not do\n", stderr);
+	fputs("kvasir tokenize: responses and messages bodies are converted by the engine; this build does not do that\n", stderr);
 	return 2;
 }
 
@@ -183,8 +253,8 @@ static int take_help(struct options *o, const char *value)
 static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[] = {
 	{ "--model-dir", true, take_dir }, { "--text", false, take_text }, { "--ids", false, take_ids }, { "--count", false, take_count },
 	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
-	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--responses", false, take_chat },
-	{ "--messages", false, take_chat }, { "--help", false, take_help },
+	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--completions", false, take_completions },
+	{ "--prompt", false, take_prompt }, { "--responses", false, take_other }, { "--messages", false, take_other }, { "--help", false, take_help },
 };
 
 static int wrong_use(const char *what, const char *word)

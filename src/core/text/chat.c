@@ -1,0 +1,473 @@
+/* chat.c: a model's templates, the variables of a request, the rendering, and the cut for a message to be continued. */
+#include "text/chat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/must.h"
+#include "base/vec.h"
+#include "text/chat_tool.h"
+#include "text/day.h"
+
+enum { CONFIG_MAX_BYTES = 64 << 20, KWARGS_MAX = 256 };
+
+#define CONTINUE_TAG STR("CONTINUE_FINAL_MESSAGE_TAG ")   /* what transformers appends to the text that is to be continued */
+
+struct template {
+	struct jinja_template *jinja;
+	bool developer;              /* its text names the developer's role */
+	bool content;                /* ... and the word content */
+	const char *why;             /* static: it cannot be used; NULL: it can */
+};
+
+struct special {
+	struct str name, text;
+};
+
+struct text_chat {
+	struct template plain, tools;   /* tools: when the request has tools; may be the same text compiled twice */
+	bool known_version;
+	VEC(struct special) specials;   /* bos_token … as a template sees them */
+};
+
+static const struct str SPECIALS[] = { STR_INIT("bos_token"), STR_INIT("eos_token"), STR_INIT("unk_token"), STR_INIT("sep_token"),
+	STR_INIT("pad_token"), STR_INIT("cls_token"), STR_INIT("mask_token") };
+
+/* ---- loading */
+
+/* Tokenizer classes that have no special tokens of their own: what the config does not name is not there. */
+static bool plain_class(const struct json_val *config)
+{
+	struct str c;
+	if (!json_str(json_get(config, STR("tokenizer_class")), &c))
+		return false;
+	return str_eq(c, STR("PreTrainedTokenizerFast")) || str_eq(c, STR("PreTrainedTokenizer")) || str_eq(c, STR("TokenizersBackend"));
+}
+
+static bool standard_name(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(SPECIALS); i++)
+		if (str_eq(name, SPECIALS[i]))
+			return true;
+	return false;
+}
+
+/* Names that some loaders hand to templates and others do not: image_token and the like. */
+static bool mentions_odd_token(const struct jinja_template *t, const struct json_val *object)
+{
+	for (struct json_iter it = json_each(object); json_next(&it);)
+		if (json_is(object, JSON_OBJECT) && str_ends(it.key, STR("_token")) && !standard_name(it.key) && jinja_mentions(t, it.key))
+			return true;
+	return false;
+}
+
+static const char *special_fault(const struct text_chat *c, const struct jinja_template *t, const struct json_val *config)
+{
+	if (jinja_mentions(t, STR("additional_special_tokens")) || jinja_mentions(t, STR("extra_special_tokens")))
+		return "special_tokens";
+	if (mentions_odd_token(t, config) || mentions_odd_token(t, json_get(config, STR("extra_special_tokens"))) ||
+	    mentions_odd_token(t, json_get(config, STR("model_specific_special_tokens"))))
+		return "special_tokens";
+	for (size_t i = 0; i < ARRAY_LEN(SPECIALS); i++) {
+		bool known = json_get(config, SPECIALS[i]) != NULL || plain_class(config);
+		for (size_t k = 0; k < c->specials.n; k++)
+			known |= str_eq(c->specials.p[k].name, SPECIALS[i]);
+		if (!known && jinja_mentions(t, SPECIALS[i]))
+			return "special_tokens";
+	}
+	return NULL;
+}
+
+static const char *template_fault(const struct text_chat *c, const struct template *t, const struct json_val *config)
+{
+	if (!c->known_version && jinja_content_disputed(t->jinja))
+		return "content_format";
+	return special_fault(c, t->jinja, config);
+}
+
+static enum err load_template(struct text_chat *c, struct str source, const struct json_val *config, struct template *ret_t, struct jinja_fault *fault)
+{
+	TRY(jinja_compile(source, &ret_t->jinja, fault));
+	ret_t->developer = str_find(source, STR("\"developer\"")) != SIZE_MAX || str_find(source, STR("'developer'")) != SIZE_MAX;
+	ret_t->content = str_find(source, STR("content")) != SIZE_MAX;
+	ret_t->why = template_fault(c, ret_t, config);
+	return ERR_OK;
+}
+
+static void load_specials(struct text_chat *c, const struct tok *t)
+{
+	for (size_t i = 0; i < ARRAY_LEN(SPECIALS); i++) {
+		struct str text;
+		if (tok_special_text(t, SPECIALS[i], &text))
+			VEC_PUSH(&c->specials, (struct special){ SPECIALS[i], str_clone(text) });
+	}
+}
+
+/* The two texts: for requests without and with tools. Empty: none. */
+struct sources {
+	struct str plain, tools;
+};
+
+/* chat_template: a text, or a list of {name, template}. */
+static enum err config_sources(const struct json_val *v, struct sources *ret_s)
+{
+	struct str name, text;
+	*ret_s = (struct sources){ 0 };
+	if (json_str(v, &text)) {
+		*ret_s = (struct sources){ text, text };
+		return ERR_OK;
+	}
+	for (struct json_iter it = json_each(v); json_next(&it);) {
+		if (!json_str(json_get(it.val, STR("name")), &name) || !json_str(json_get(it.val, STR("template")), &text))
+			return ERR_UNSUPPORTED;
+		if (str_eq(name, STR("default")))
+			ret_s->plain = text;
+		if (str_eq(name, STR("tool_use")))
+			ret_s->tools = text;
+	}
+	if (!ret_s->tools.n)
+		ret_s->tools = ret_s->plain;
+	return ERR_OK;
+}
+
+static const char *find_sources(const struct text_chat_files *f, const struct json_val *config, const struct json_val *processor, struct sources *ret_s)
+{
+	struct str own;
+	if (f->more_templates)
+		return "several chat template files";
+	if (f->template_file.n)
+		*ret_s = (struct sources){ f->template_file, f->template_file };
+	else if (config_sources(json_get(config, STR("chat_template")), ret_s) != ERR_OK)
+		return "a chat_template of another form";
+	if (json_str(json_get(processor, STR("chat_template")), &own)) {
+		if (ret_s->plain.n && !str_eq(ret_s->plain, own))
+			return "the processor's chat template is another than the tokenizer's";
+		ret_s->plain = own;
+	}
+	return ret_s->plain.n ? NULL : "no chat template";
+}
+
+static enum err load(struct text_chat *c, const struct text_chat_files *f, const struct json_val *config, const struct json_val *processor, char *why, size_t cap)
+{
+	struct sources s;
+	struct jinja_fault fault;
+	const char *none = find_sources(f, config, processor, &s);
+	if (none) {
+		snprintf(why, cap, "%s", none);
+		return ERR_UNSUPPORTED;
+	}
+	enum err e = load_template(c, s.plain, config, &c->plain, &fault);
+	if (e == ERR_OK && s.tools.n)
+		e = load_template(c, s.tools, config, &c->tools, &fault);
+	else
+		c->tools.why = "no_template";
+	if (e != ERR_OK)
+		snprintf(why, cap, "the chat template, line %u: %s", fault.line, fault.text);
+	return e == ERR_OK ? ERR_OK : ERR_UNSUPPORTED;
+}
+
+static enum err parse_optional(struct str text, const char *name, struct json_doc **ret_doc, char *why, size_t cap)
+{
+	*ret_doc = NULL;
+	enum err e = text.n ? json_parse(text, CONFIG_MAX_BYTES, ret_doc) : ERR_OK;
+	if (e != ERR_OK)
+		snprintf(why, cap, "%s: %s", name, err_text(e));
+	return e == ERR_OK ? ERR_OK : ERR_UNSUPPORTED;
+}
+
+enum err text_chat_load(const struct text_chat_files *f, const struct tok *t, char *why, size_t why_cap, struct text_chat **ret_c)
+{
+	struct json_doc *config, *processor = NULL;
+	struct text_chat *c = must_calloc(1, sizeof(*c));
+	c->known_version = f->known_version;
+	load_specials(c, t);
+	enum err e = parse_optional(f->config, "tokenizer_config.json", &config, why, why_cap);
+	if (e == ERR_OK)
+		e = parse_optional(f->processor_template, "chat_template.json", &processor, why, why_cap);
+	if (e == ERR_OK)
+		e = load(c, f, config ? json_root(config) : NULL, processor ? json_root(processor) : NULL, why, why_cap);
+	json_free(config);
+	json_free(processor);
+	if (e == ERR_OK)
+		*ret_c = c;
+	else
+		text_chat_free(c);
+	return e;
+}
+
+void text_chat_free(struct text_chat *c)
+{
+	if (!c)
+		return;
+	jinja_free(c->plain.jinja);
+	jinja_free(c->tools.jinja);
+	for (size_t i = 0; i < c->specials.n; i++)
+		free((void *)(uintptr_t)c->specials.p[i].text.p);
+	VEC_FREE(&c->specials);
+	free(c);
+}
+
+/* ---- a request's variables */
+
+struct request {
+	const struct text_chat *c;
+	const struct template *t;
+	struct text_shape shape;
+	struct jinja_val vars, messages;
+	bool generate, resume, special;
+};
+
+static bool null_or_absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL); }
+
+static enum err flag(struct request *r, const struct json_val *body, struct str name, bool def, bool *ret_b)
+{
+	const struct json_val *v = json_get(body, name);
+	*ret_b = def;
+	return !v || json_bool(v, ret_b) ? ERR_OK : text_shape_refuse(&r->shape, "flag_form");
+}
+
+/* Members of the body that change the prompt in ways that are not done here. */
+static enum err refuse_odd_members(struct request *r, const struct json_val *body)
+{
+	static const struct { struct str name; const char *why; } ODD[] = {
+		{ STR_INIT("chat_template"), "request_template" },
+		{ STR_INIT("truncate_prompt_tokens"), "truncation" },
+		{ STR_INIT("mm_processor_kwargs"), "media" },
+		{ STR_INIT("media_io_kwargs"), "media" },
+		{ STR_INIT("prompt_embeds"), "embeds" },
+	};
+	struct str choice;
+	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
+		if (!null_or_absent(json_get(body, ODD[i].name)))
+			return text_shape_refuse(&r->shape, ODD[i].why);
+	if (!null_or_absent(json_get(json_get(body, STR("kv_transfer_params")), STR("prompt_token_ids"))))
+		return text_shape_refuse(&r->shape, "ids_in_kv_transfer_params");
+	/* a worker's switch decides whether the template sees the tools then */
+	if (!null_or_absent(json_get(body, STR("tools"))) && json_str(json_get(body, STR("tool_choice")), &choice) && str_eq(choice, STR("none")))
+		return text_shape_refuse(&r->shape, "tool_choice_none");
+	return ERR_OK;
+}
+
+/* Parameters of the library's own function, and names that a template cannot be given. */
+static bool reserved_kwarg(struct str name)
+{
+	static const struct str NAMES[] = { STR_INIT("conversation"), STR_INIT("messages"), STR_INIT("tools"), STR_INIT("chat_template"),
+		STR_INIT("tokenize"), STR_INIT("padding"), STR_INIT("truncation"), STR_INIT("max_length"), STR_INIT("return_tensors"),
+		STR_INIT("return_dict"), STR_INIT("return_assistant_tokens_mask"), STR_INIT("tokenizer_kwargs"), STR_INIT("self"),
+		STR_INIT("raise_exception"), STR_INIT("strftime_now"), STR_INIT("loop"), STR_INIT("caller"), STR_INIT("super"),
+		STR_INIT("varargs"), STR_INIT("kwargs") };
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+		if (str_eq(name, NAMES[i]))
+			return true;
+	return false;
+}
+
+/* Names the worker takes from itself whatever the request says. */
+static bool ignored_kwarg(struct str name)
+{
+	static const struct str NAMES[] = { STR_INIT("add_generation_prompt"), STR_INIT("continue_final_message"), STR_INIT("range"), STR_INIT("dict"),
+		STR_INIT("lipsum"), STR_INIT("cycler"), STR_INIT("joiner"), STR_INIT("namespace") };
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+		if (str_eq(name, NAMES[i]))
+			return true;
+	return false;
+}
+
+/* null and "auto" mean: not given. */
+static bool unset(const struct json_val *v)
+{
+	struct str s;
+	return json_is(v, JSON_NULL) || (json_str(v, &s) && str_eq(s, STR("auto")));
+}
+
+static enum err put_kwargs(struct request *r, const struct json_val *kwargs)
+{
+	if (null_or_absent(kwargs))
+		return ERR_OK;
+	if (!json_is(kwargs, JSON_OBJECT) || json_len(kwargs) > KWARGS_MAX)
+		return text_shape_refuse(&r->shape, "kwargs_form");
+	for (struct json_iter it = json_each(kwargs); json_next(&it);) {
+		const struct json_val *v = json_get(kwargs, it.key);
+		struct jinja_val x;
+		if (reserved_kwarg(it.key))
+			return text_shape_refuse(&r->shape, "reserved_kwarg");
+		if (ignored_kwarg(it.key) || unset(v))
+			continue;
+		TRY(text_shape_value(&r->shape, v, &x));
+		text_shape_put(&r->shape, r->vars, arena_str(r->shape.a, it.key), x);
+	}
+	return ERR_OK;
+}
+
+/* reasoning_effort also switches thinking on or off, in workers that do that. */
+static enum err put_effort(struct request *r, const struct json_val *body)
+{
+	static const char *const EFFORTS[] = { "none", "minimal", "low", "medium", "high", "xhigh", "max" };
+	const struct json_val *v = json_get(body, STR("reasoning_effort"));
+	struct str effort = { 0 };
+	bool known = false;
+	if (null_or_absent(v))
+		return ERR_OK;
+	(void)json_str(v, &effort);
+	for (size_t i = 0; i < ARRAY_LEN(EFFORTS); i++)
+		known |= str_eq(effort, str_of(EFFORTS[i]));
+	if (!known)
+		return text_shape_refuse(&r->shape, "reasoning_effort_form");
+	if (!r->c->known_version && (jinja_mentions(r->t->jinja, STR("reasoning_effort")) || jinja_mentions(r->t->jinja, STR("enable_thinking"))))
+		return text_shape_refuse(&r->shape, "version");
+	text_shape_put(&r->shape, r->vars, STR("reasoning_effort"), jinja_str(arena_str(r->shape.a, effort)));
+	if (!json_get(json_get(body, STR("chat_template_kwargs")), STR("enable_thinking")))
+		text_shape_put(&r->shape, r->vars, STR("enable_thinking"), jinja_bool(!str_eq(effort, STR("none"))));
+	return ERR_OK;
+}
+
+/* A list of objects; the body's own hold strings only. */
+static enum err put_documents(struct request *r, const struct json_val *body)
+{
+	const struct json_val *own = json_get(body, STR("documents")), *v = own;
+	struct jinja_val list = JINJA_V_NONE;
+	struct str s;
+	if (null_or_absent(own)) {
+		own = NULL;
+		v = json_get(json_get(body, STR("chat_template_kwargs")), STR("documents"));
+	}
+	if (!null_or_absent(v)) {
+		if (!json_is(v, JSON_ARRAY))
+			return text_shape_refuse(&r->shape, "documents_form");
+		for (struct json_iter it = json_each(v); json_next(&it);) {
+			if (!json_is(it.val, JSON_OBJECT))
+				return text_shape_refuse(&r->shape, "documents_form");
+			for (struct json_iter m = json_each(it.val); own && json_next(&m);)
+				if (!json_str(m.val, &s))
+					return text_shape_refuse(&r->shape, "documents_form");
+		}
+		TRY(text_shape_value(&r->shape, v, &list));
+	}
+	text_shape_put(&r->shape, r->vars, STR("documents"), list);
+	return ERR_OK;
+}
+
+static enum err read_flags(struct request *r, const struct json_val *body)
+{
+	TRY(flag(r, body, STR("add_generation_prompt"), true, &r->generate));
+	TRY(flag(r, body, STR("continue_final_message"), false, &r->resume));
+	TRY(flag(r, body, STR("add_special_tokens"), false, &r->special));
+	return r->generate && r->resume ? text_shape_refuse(&r->shape, "continue_and_generate") : ERR_OK;
+}
+
+static enum err put_vars(struct request *r, const struct json_val *body)
+{
+	const struct json_val *tools = json_get(body, STR("tools"));
+	struct jinja_val list = JINJA_V_NONE;
+	r->vars = jinja_dict_new(r->shape.a, 16);
+	for (size_t i = 0; i < r->c->specials.n; i++)
+		text_shape_put(&r->shape, r->vars, r->c->specials.p[i].name, jinja_str(r->c->specials.p[i].text));
+	TRY(put_kwargs(r, json_get(body, STR("chat_template_kwargs"))));
+	TRY(put_effort(r, body));
+	TRY(put_documents(r, body));
+	if (!null_or_absent(tools))
+		TRY(text_shape_tools(&r->shape, tools, &list));
+	text_shape_put(&r->shape, r->vars, STR("tools"), list);
+	text_shape_put(&r->shape, r->vars, STR("add_generation_prompt"), jinja_bool(r->generate));
+	TRY(text_shape_messages(&r->shape, json_get(body, STR("messages")), &r->messages));
+	if (!r->t->developer)
+		text_shape_no_developer(&r->shape, &r->messages);
+	return ERR_OK;
+}
+
+/* ---- a message to be continued: its text gets a tag, and the rendered prompt ends where the tag stands */
+
+static struct jinja_val tagged(struct request *r, struct str text)
+{
+	char *p = arena_alloc(r->shape.a, text.n + CONTINUE_TAG.n + 1, 1);
+	if (text.n)
+		memcpy(p, text.p, text.n);
+	memcpy(p + text.n, CONTINUE_TAG.p, CONTINUE_TAG.n);
+	return jinja_str(str_from(p, text.n + CONTINUE_TAG.n));
+}
+
+/* The messages were made for this request: changing the last one is changing nobody else's. */
+static enum err tag_last(struct request *r, struct str *ret_text)
+{
+	const struct jinja_val *last = &r->messages.list->p[r->messages.list->n - 1], *content = jinja_dict_get_str(last->dict, STR("content"));
+	if (!r->t->content)
+		return text_shape_refuse(&r->shape, "continue_without_content");
+	if (content->type == JINJA_STR) {
+		*ret_text = content->s;
+		text_shape_put(&r->shape, *last, STR("content"), tagged(r, content->s));
+		return ERR_OK;
+	}
+	if (content->list->n == 0)
+		return text_shape_refuse(&r->shape, "continue_without_content");
+	const struct jinja_val *part = &content->list->p[content->list->n - 1];
+	*ret_text = jinja_dict_get_str(part->dict, STR("text"))->s;
+	text_shape_put(&r->shape, *part, STR("text"), tagged(r, *ret_text));
+	return ERR_OK;
+}
+
+static size_t find_last(struct str s, struct str needle)
+{
+	size_t found = SIZE_MAX, from = 0;
+	for (size_t at; (at = str_find(str_skip(s, from), needle)) != SIZE_MAX; from += at + 1)
+		found = from + at;
+	return found;
+}
+
+static enum err cut_at_tag(struct request *r, struct str text, struct buf *out, size_t had)
+{
+	struct str prompt = str_skip(buf_str(out), had), bare = str_sub(CONTINUE_TAG, 0, CONTINUE_TAG.n - 1);
+	size_t at = find_last(prompt, bare);
+	if (at == SIZE_MAX || str_find(prompt, jinja_strip(text, true, true)) == SIZE_MAX) {
+		r->shape.why = "continued_text_not_in_prompt";
+		return ERR_BAD_REQUEST;
+	}
+	struct str kept = str_sub(prompt, 0, at);
+	if (!str_starts(str_skip(prompt, at), CONTINUE_TAG))
+		kept = jinja_strip(kept, false, true);
+	out->n = had + kept.n;
+	return ERR_OK;
+}
+
+/* ---- rendering */
+
+static enum err render(struct request *r, int64_t now_s, struct buf *out)
+{
+	struct jinja_render_opts o = { .vars = &r->vars, .now = text_day_of(now_s), .day_only = true };
+	struct jinja_fault fault;
+	struct str text = { 0 };
+	size_t had = out->n;
+	if (jinja_uses_clock(r->t->jinja) && text_day_is_near_its_end(now_s))
+		return text_shape_refuse(&r->shape, "midnight");
+	if (r->resume)
+		TRY(tag_last(r, &text));
+	text_shape_put(&r->shape, r->vars, STR("messages"), r->messages);
+	enum err e = jinja_render(r->t->jinja, &o, r->shape.a, out, &fault);
+	if (e == ERR_OK)
+		return r->resume ? cut_at_tag(r, text, out, had) : ERR_OK;
+	r->shape.why = e == ERR_BAD_REQUEST ? "template_raised" : e == ERR_LIMIT ? "template_limit" : "template_unsupported";
+	return e;
+}
+
+enum err text_chat_render(const struct text_chat *c, const struct text_chat_job *job, struct buf *out, bool *ret_special, const char **ret_why)
+{
+	struct request r = { .c = c, .t = null_or_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools };
+	size_t had = out->n;
+	r.shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .why = r.t->why };
+	enum err e = r.t->why ? ERR_UNSUPPORTED : refuse_odd_members(&r, job->body);
+	if (e == ERR_OK) {
+		r.shape.parts = jinja_iterates_content(r.t->jinja);
+		e = read_flags(&r, job->body);
+	}
+	if (e == ERR_OK)
+		e = put_vars(&r, job->body);
+	if (e == ERR_OK)
+		e = render(&r, job->now_s, out);
+	if (e != ERR_OK) {
+		out->n = had;
+		*ret_why = r.shape.why;
+		return e;
+	}
+	*ret_special = r.special;
+	return ERR_OK;
+}

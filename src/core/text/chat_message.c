@@ -1,0 +1,298 @@
+/* chat_message.c: messages. Per message the template sees role and content, then, where there are any, tool_calls, reasoning (twice),
+ * tool_call_id, name, task and tools; everything else a client sends is dropped. */
+#include <string.h>
+
+#include "base/vec.h"
+#include "text/chat_tool.h"
+
+#define BILLING STR("x-anthropic-billing-header")   /* a line that changes with each request; the worker drops it from system texts */
+
+struct part {
+	struct str text;
+	const struct json_val *object;   /* NULL: the content was a string */
+};
+typedef VEC(struct part) part_vec;
+
+static bool null_or_absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL); }
+
+/* Members that make a part more than text, or text of another kind. */
+static bool odd_member(struct str key)
+{
+	static const struct str NAMES[] = {
+		STR_INIT("image_url"), STR_INIT("image_pil"), STR_INIT("image_embeds"), STR_INIT("input_image"), STR_INIT("audio_embeds"), STR_INIT("audio_url"),
+		STR_INIT("input_audio"), STR_INIT("video_embeds"), STR_INIT("video_url"), STR_INIT("prompt_embeds"), STR_INIT("data"), STR_INIT("file"),
+		STR_INIT("tool_reference"), STR_INIT("name"), STR_INIT("uuid"), STR_INIT("thinking"), STR_INIT("closed"), STR_INIT("refusal"),
+		STR_INIT("detail"), STR_INIT("prompt_cache_breakpoint"),
+	};
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+		if (str_eq(key, NAMES[i]))
+			return true;
+	return false;
+}
+
+static enum err read_part(struct text_shape *s, const struct json_val *v, struct part *ret_p)
+{
+	struct str type;
+	if (!json_str(json_get(v, STR("type")), &type))
+		return text_shape_refuse(s, "part_form");
+	if (!str_eq(type, STR("text")))
+		return text_shape_refuse(s, "part_kind");
+	if (!json_str(json_get(v, STR("text")), &ret_p->text))
+		return text_shape_refuse(s, "part_form");
+	for (struct json_iter it = json_each(v); json_next(&it);)
+		if (odd_member(it.key))
+			return text_shape_refuse(s, "part_kind");
+	ret_p->object = v;
+	return ERR_OK;
+}
+
+static enum err read_parts(struct text_shape *s, struct str role, const struct json_val *content, part_vec *out)
+{
+	struct part p = { 0 };
+	if (!content)
+		return ERR_OK;
+	if (json_str(content, &p.text)) {
+		VEC_PUSH(out, p);
+		return ERR_OK;
+	}
+	if (json_is(content, JSON_NULL) && str_eq(role, STR("assistant")))
+		return ERR_OK;
+	if (!json_is(content, JSON_ARRAY))
+		return text_shape_refuse(s, "content_form");
+	for (struct json_iter it = json_each(content); json_next(&it);) {
+		TRY(read_part(s, it.val, &p));
+		VEC_PUSH(out, p);
+	}
+	return ERR_OK;
+}
+
+/* Newer workers only: the first line of such a text goes, and the part with it when nothing is left. */
+static enum err strip_billing(struct text_shape *s, part_vec *parts)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < parts->n; i++) {
+		struct part p = parts->p[i];
+		struct str line;
+		if (str_starts(p.text, BILLING)) {
+			if (!s->known_version)
+				return text_shape_refuse(s, "version");
+			str_cut(p.text, '\n', &line, &p.text);
+			if (p.text.n == 0)
+				continue;
+		}
+		parts->p[kept++] = p;
+	}
+	parts->n = kept;
+	return ERR_OK;
+}
+
+static char *put(char *at, struct str s)
+{
+	if (s.n)
+		memcpy(at, s.p, s.n);
+	return at + s.n;
+}
+
+static struct jinja_val joined(struct text_shape *s, const part_vec *parts, struct str sep)
+{
+	size_t n = 1;
+	for (size_t i = 0; i < parts->n; i++)
+		n += parts->p[i].text.n + sep.n;
+	char *p = arena_alloc(s->a, n, 1), *at = p;
+	for (size_t i = 0; i < parts->n; i++) {
+		if (i)
+			at = put(at, sep);
+		at = put(at, parts->p[i].text);
+	}
+	return jinja_str(str_from(p, (size_t)(at - p)));
+}
+
+/* {"type": "text", "text": …} and what else the part had. */
+static enum err listed(struct text_shape *s, const part_vec *parts, struct jinja_val *ret_v)
+{
+	struct jinja_val *p = arena_new(s->a, struct jinja_val, parts->n);
+	for (size_t i = 0; i < parts->n; i++) {
+		p[i] = jinja_dict_new(s->a, 2);
+		text_shape_put(s, p[i], STR("type"), jinja_str(STR("text")));
+		text_shape_put(s, p[i], STR("text"), jinja_str(arena_str(s->a, parts->p[i].text)));
+		for (struct json_iter it = json_each(parts->p[i].object); json_next(&it);) {
+			struct jinja_val v;
+			if (str_eq(it.key, STR("type")) || str_eq(it.key, STR("text")))
+				continue;
+			if (!s->known_version || json_len(parts->p[i].object) > 64)
+				return text_shape_refuse(s, "part_extra_member");
+			TRY(text_shape_value(s, json_get(parts->p[i].object, it.key), &v));
+			text_shape_put(s, p[i], arena_str(s->a, it.key), v);
+		}
+	}
+	*ret_v = jinja_list_of(s->a, p, parts->n);
+	return ERR_OK;
+}
+
+static enum err content(struct text_shape *s, struct str role, const struct json_val *m, struct jinja_val *ret_v)
+{
+	part_vec parts = { 0 };
+	enum err e = read_parts(s, role, json_get(m, STR("content")), &parts);
+	if (e == ERR_OK && str_eq(role, STR("system")))
+		e = strip_billing(s, &parts);
+	if (e == ERR_OK && s->parts && !str_eq(role, STR("tool")))
+		e = listed(s, &parts, ret_v);
+	else if (e == ERR_OK)
+		*ret_v = joined(s, &parts, STR("\n"));
+	VEC_FREE(&parts);
+	return e;
+}
+
+/* A member that is a string or not there. */
+static enum err text_member(struct text_shape *s, const struct json_val *m, struct str name, struct jinja_val dict)
+{
+	const struct json_val *v = json_get(m, name);
+	struct str text;
+	if (!v)
+		return ERR_OK;
+	if (!json_str(v, &text))
+		return text_shape_refuse(s, "message_form");
+	text_shape_put(s, dict, name, jinja_str(arena_str(s->a, text)));
+	return ERR_OK;
+}
+
+/* reasoning, or its older name reasoning_content, arrives under both names. */
+static enum err reasoning(struct text_shape *s, const struct json_val *m, struct jinja_val dict)
+{
+	const struct json_val *v = json_get(m, STR("reasoning"));
+	struct str text;
+	if (null_or_absent(v))
+		v = json_get(m, STR("reasoning_content"));
+	if (null_or_absent(v))
+		return ERR_OK;
+	if (!json_str(v, &text))
+		return text_shape_refuse(s, "message_form");
+	if (!s->known_version)
+		return text_shape_refuse(s, "version");
+	struct jinja_val copy = jinja_str(arena_str(s->a, text));
+	text_shape_put(s, dict, STR("reasoning"), copy);
+	text_shape_put(s, dict, STR("reasoning_content"), copy);
+	return ERR_OK;
+}
+
+static enum err assistant(struct text_shape *s, const struct json_val *m, struct jinja_val dict)
+{
+	const struct json_val *calls = json_get(m, STR("tool_calls"));
+	struct jinja_val list;
+	if (!null_or_absent(calls)) {
+		TRY(text_shape_tool_calls(s, calls, &list));
+		if (list.list->n)
+			text_shape_put(s, dict, STR("tool_calls"), list);
+	}
+	return reasoning(s, m, dict);
+}
+
+static enum err message(struct text_shape *s, const struct json_val *m, struct jinja_val *ret_v)
+{
+	struct jinja_val dict = jinja_dict_new(s->a, 6), text;
+	struct str role;
+	if (!json_str(json_get(m, STR("role")), &role))
+		return text_shape_refuse(s, "message_form");
+	TRY(content(s, role, m, &text));
+	text_shape_put(s, dict, STR("role"), jinja_str(arena_str(s->a, role)));
+	text_shape_put(s, dict, STR("content"), text);
+	if (str_eq(role, STR("assistant")))
+		TRY(assistant(s, m, dict));
+	else if (str_eq(role, STR("tool")))
+		TRY(text_member(s, m, STR("tool_call_id"), dict));
+	TRY(text_member(s, m, STR("name"), dict));
+	if (json_get(m, STR("task")) && !s->known_version)
+		return text_shape_refuse(s, "version");
+	TRY(text_member(s, m, STR("task"), dict));
+	if (str_eq(role, STR("developer"))) {
+		if (!s->known_version)
+			return text_shape_refuse(s, "version");
+		if (!null_or_absent(json_get(m, STR("tools"))))
+			return text_shape_refuse(s, "developer_tools");
+		text_shape_put(s, dict, STR("tools"), JINJA_V_NONE);
+	}
+	*ret_v = dict;
+	return ERR_OK;
+}
+
+enum err text_shape_messages(struct text_shape *s, const struct json_val *messages, struct jinja_val *ret_list)
+{
+	struct jinja_val *p = arena_new(s->a, struct jinja_val, json_len(messages));
+	size_t n = 0;
+	if (!json_is(messages, JSON_ARRAY) || json_len(messages) == 0)
+		return text_shape_refuse(s, "no_messages");
+	for (struct json_iter it = json_each(messages); json_next(&it);) {
+		TRY(message(s, it.val, &p[n++]));
+		if (arena_over(s->a))
+			return text_shape_refuse(s, "too_much_memory");
+	}
+	*ret_list = jinja_list_of(s->a, p, n);
+	return ERR_OK;
+}
+
+/* ---- the developer's role */
+
+static const struct jinja_val *member(const struct jinja_val *dict, struct str key) { return jinja_dict_get_str(dict->dict, key); }
+static bool has_role(const struct jinja_val *dict, struct str role) { return str_eq(member(dict, STR("role"))->s, role); }
+
+/* A system message's text: its parts, with a line end between. */
+static struct str text_of(struct text_shape *s, const struct jinja_val *dict)
+{
+	const struct jinja_val *v = member(dict, STR("content"));
+	part_vec parts = { 0 };
+	struct jinja_val text;
+	if (v->type == JINJA_STR)
+		return v->s;
+	for (size_t i = 0; i < v->list->n; i++)
+		VEC_PUSH(&parts, (struct part){ .text = member(&v->list->p[i], STR("text"))->s });
+	text = joined(s, &parts, STR("\n"));
+	VEC_FREE(&parts);
+	return text.s;
+}
+
+static struct jinja_val as_system(struct text_shape *s, const struct jinja_val *dict)
+{
+	struct jinja_val copy = jinja_dict_new(s->a, dict->dict->n);
+	for (size_t i = 0; i < dict->dict->n; i++)
+		if (!str_eq(dict->dict->p[i].key.s, STR("tools")))
+			jinja_dict_put(s->a, copy, dict->dict->p[i].key, dict->dict->p[i].val);
+	text_shape_put(s, copy, STR("role"), jinja_str(STR("system")));
+	return copy;
+}
+
+/* One message with all system texts that are not empty, then the others. */
+static void consolidate(struct text_shape *s, struct jinja_val *p, size_t n, struct jinja_val *ret_list)
+{
+	struct jinja_val *out = arena_new(s->a, struct jinja_val, n + 1);
+	part_vec texts = { 0 };
+	size_t kept = 1;
+	for (size_t i = 0; i < n; i++) {
+		if (!has_role(&p[i], STR("system"))) {
+			out[kept++] = p[i];
+			continue;
+		}
+		struct part text = { .text = text_of(s, &p[i]) };
+		if (text.text.n)
+			VEC_PUSH(&texts, text);
+	}
+	out[0] = jinja_dict_new(s->a, 2);
+	text_shape_put(s, out[0], STR("role"), jinja_str(STR("system")));
+	text_shape_put(s, out[0], STR("content"), joined(s, &texts, STR("\n\n")));
+	VEC_FREE(&texts);
+	*ret_list = jinja_list_of(s->a, out, kept);
+}
+
+void text_shape_no_developer(struct text_shape *s, struct jinja_val *list)
+{
+	size_t n = list->list->n;
+	struct jinja_val *p = arena_new(s->a, struct jinja_val, n);
+	bool scattered = false;
+	for (size_t i = 0; i < n; i++) {
+		p[i] = has_role(&list->list->p[i], STR("developer")) ? as_system(s, &list->list->p[i]) : list->list->p[i];
+		scattered |= i > 0 && has_role(&p[i], STR("system"));
+	}
+	if (scattered)
+		consolidate(s, p, n, list);
+	else
+		*list = jinja_list_of(s->a, p, n);
+}

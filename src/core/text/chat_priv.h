@@ -1,0 +1,34 @@
+/* text/chat_priv.h: what chat.c, chat_message.c and chat_tool.c share. Private to the room. */
+#ifndef TEXT_CHAT_PRIV_H
+#define TEXT_CHAT_PRIV_H
+
+#include "jinja/from_json.h"
+#include "text/chat.h"
+
+/* A body on its way to a template's variables. */
+struct text_shape {
+	struct arena *a;
+	bool parts;              /* content is a list of parts ("openai"), else text ("string") */
+	bool known_version;
+	const char *why;         /* set when a function fails */
+};
+
+static inline enum err text_shape_refuse(struct text_shape *s, const char *why)
+{
+	s->why = why;
+	return ERR_UNSUPPORTED;
+}
+
+/* The messages as a list of dicts. */
+must_use enum err text_shape_messages(struct text_shape *s, const struct json_val *messages, struct jinja_val *ret_list);
+/* The developer's messages become the system's, and all system messages one at the front if one was not there. */
+void text_shape_no_developer(struct text_shape *s, struct jinja_val *list);
+/* The tools as the worker's request class prints them. */
+must_use enum err text_shape_tools(struct text_shape *s, const struct json_val *tools, struct jinja_val *ret_list);
+
+static inline void text_shape_put(struct text_shape *s, struct jinja_val dict, struct str key, struct jinja_val v)
+{
+	jinja_dict_put(s->a, dict, jinja_str(key), v);
+}
+
+#endif

@@ -1,0 +1,233 @@
+/* local.c: body -> ids. A chat is rendered and encoded; a completion's strings are encoded, its ids pass through. */
+#include "text/local.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/must.h"
+#include "base/vec.h"
+
+enum { PROMPT_MAX_BYTES = 64 << 20, ARENA_MAX_BYTES = 256 << 20, PROMPTS_MAX = 4096 };
+
+const char *const text_file_names[TEXT_FILE_COUNT] = {
+#define X(id, name) [TEXT_FILE_##id] = name,
+	TEXT_FILES(X)
+#undef X
+};
+
+struct text_local {
+	atomic_uint refs;
+	struct tok *tok;
+	struct text_chat *chat;          /* NULL: no usable template */
+};
+
+struct text_local_scratch {
+	struct text_local *l;
+	struct tok_scratch *tok;
+	struct arena arena;
+	struct buf prompt;
+	struct tok_ids ids;              /* of all prompts, one behind the other */
+	VEC(size_t) ends;                /* where each prompt's ids end */
+};
+
+enum err text_local_load(const struct text_local_files *f, char *why, size_t why_cap, struct text_local **ret_l)
+{
+	struct text_local *l = must_calloc(1, sizeof(*l));
+	struct tok_files t = { .tokenizer_json = f->text[TEXT_FILE_TOKENIZER], .tiktoken = f->text[TEXT_FILE_TIKTOKEN],
+		.tekken = f->text[TEXT_FILE_TEKKEN], .config = f->text[TEXT_FILE_CONFIG], .special_map = f->text[TEXT_FILE_SPECIAL_MAP],
+		.unicode = f->unicode };
+	struct text_chat_files c = { .config = t.config, .template_file = f->text[TEXT_FILE_TEMPLATE],
+		.processor_template = f->text[TEXT_FILE_PROCESSOR_TEMPLATE], .more_templates = f->more_templates, .known_version = f->known_version };
+	snprintf(why, why_cap, "%s", "");
+	enum err e = tok_load(&t, why, why_cap, &l->tok);
+	if (e != ERR_OK) {
+		free(l);
+		return e;
+	}
+	if (text_chat_load(&c, l->tok, why, why_cap, &l->chat) != ERR_OK)
+		l->chat = NULL;
+	atomic_init(&l->refs, 1);
+	*ret_l = l;
+	return ERR_OK;
+}
+
+struct text_local *text_local_ref(struct text_local *l)
+{
+	must(atomic_fetch_add(&l->refs, 1) > 0);
+	return l;
+}
+
+void text_local_unref(struct text_local *l)
+{
+	if (!l || atomic_fetch_sub(&l->refs, 1) != 1)
+		return;
+	text_chat_free(l->chat);
+	tok_free(l->tok);
+	free(l);
+}
+
+bool text_local_has_chat(const struct text_local *l) { return l->chat != NULL; }
+const struct tok *text_local_tok(const struct text_local *l) { return l->tok; }
+size_t text_local_bytes(const struct text_local *l) { return sizeof(*l) + tok_bytes_held(l->tok); }
+
+struct text_local_scratch *text_local_scratch_new(struct text_local *l, size_t cache_bytes)
+{
+	struct text_local_scratch *s = must_calloc(1, sizeof(*s));
+	s->l = text_local_ref(l);
+	s->tok = tok_scratch_new(l->tok, cache_bytes);
+	arena_init(&s->arena, ARENA_MAX_BYTES);
+	buf_init(&s->prompt, PROMPT_MAX_BYTES);
+	return s;
+}
+
+void text_local_scratch_free(struct text_local_scratch *s)
+{
+	if (!s)
+		return;
+	tok_scratch_free(s->tok);
+	arena_done(&s->arena);
+	buf_done(&s->prompt);
+	tok_ids_done(&s->ids);
+	VEC_FREE(&s->ends);
+	text_local_unref(s->l);
+	free(s);
+}
+
+/* ---- encoding */
+
+static enum err encode(struct text_local_scratch *s, struct str text, bool special, const char **ret_why)
+{
+	struct tok_job job = { .text = text, .from = TOK_FROM_START, .add_bos = special, .add_eos = special };
+	enum err e = tok_encode(s->l->tok, s->tok, &job, &s->ids);
+	if (e != ERR_OK)
+		*ret_why = e == ERR_LIMIT ? "too_long" : e == ERR_SYNTAX ? "not_utf8" : "tokenizer_unsupported";
+	else
+		VEC_PUSH(&s->ends, s->ids.n);
+	return e;
+}
+
+static enum err refuse(const char *why, const char **ret_why)
+{
+	*ret_why = why;
+	return ERR_UNSUPPORTED;
+}
+
+static enum err take_ids(struct text_local_scratch *s, const struct json_val *list, const char **ret_why)
+{
+	for (struct json_iter it = json_each(list); json_next(&it);) {
+		uint64_t id;
+		if (!json_u64(it.val, &id) || id > UINT32_MAX)
+			return refuse("prompt_form", ret_why);
+		VEC_PUSH(&s->ids, (uint32_t)id);
+	}
+	VEC_PUSH(&s->ends, s->ids.n);
+	return ERR_OK;
+}
+
+/* "text", ["text", …], [1, 2, …], [[1, …], …]; never mixed. */
+static enum err prompts(struct text_local_scratch *s, const struct json_val *prompt, bool special, const char **ret_why)
+{
+	struct str text;
+	if (json_str(prompt, &text))
+		return encode(s, text, special, ret_why);
+	if (!json_is(prompt, JSON_ARRAY) || json_len(prompt) == 0)
+		return refuse("prompt_form", ret_why);
+	struct json_iter first = json_each(prompt);
+	(void)json_next(&first);
+	if (json_is(first.val, JSON_NUMBER))
+		return take_ids(s, prompt, ret_why);
+	if (json_len(prompt) > PROMPTS_MAX)
+		return refuse("too_many_prompts", ret_why);
+	bool strings = json_is(first.val, JSON_STRING);
+	for (struct json_iter it = json_each(prompt); json_next(&it);) {
+		if (!json_is(it.val, strings ? JSON_STRING : JSON_ARRAY))
+			return refuse("prompt_form", ret_why);
+		TRY(json_str(it.val, &text) ? encode(s, text, special, ret_why) : take_ids(s, it.val, ret_why));
+	}
+	return ERR_OK;
+}
+
+static enum err completions(struct text_local_scratch *s, const struct json_val *body, const char **ret_why)
+{
+	static const struct str ODD[] = { STR_INIT("truncate_prompt_tokens"), STR_INIT("prompt_embeds"), STR_INIT("suffix") };
+	const struct json_val *v = json_get(body, STR("add_special_tokens"));
+	bool special = true;
+	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
+		if (json_get(body, ODD[i]) && !json_is(json_get(body, ODD[i]), JSON_NULL))
+			return refuse(i ? "prompt_form" : "truncation", ret_why);
+	if (v && !json_bool(v, &special))
+		return refuse("flag_form", ret_why);
+	return prompts(s, json_get(body, STR("prompt")), special, ret_why);
+}
+
+static enum err render(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, struct buf *out, bool *ret_special,
+	const char **ret_why)
+{
+	struct text_chat_job c = { .body = body, .now_s = job->now_s, .arena = &s->arena };
+	if (!s->l->chat)
+		return refuse("no_template", ret_why);
+	struct arena_mark mark = arena_mark(&s->arena);
+	enum err e = text_chat_render(s->l->chat, &c, out, ret_special, ret_why);
+	arena_rewind(&s->arena, mark);
+	return e;
+}
+
+static enum err chat(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, const char **ret_why)
+{
+	bool special;
+	buf_clear(&s->prompt);
+	TRY(render(s, job, body, &s->prompt, &special, ret_why));
+	return encode(s, buf_str(&s->prompt), special, ret_why);
+}
+
+/* ---- the whole */
+
+static struct text_ids *made(struct text_local_scratch *s)
+{
+	struct text_span *lists = must_calloc(s->ends.n, sizeof(*lists));
+	size_t from = 0;
+	for (size_t i = 0; i < s->ends.n; i++) {
+		lists[i] = (struct text_span){ s->ids.p + from, s->ends.p[i] - from };
+		from = s->ends.p[i];
+	}
+	struct text_ids *ids = text_ids_from(lists, s->ends.n);
+	free(lists);
+	return ids;
+}
+
+static enum err parsed(const struct text_local_job *job, struct json_doc **ret_doc, const char **ret_why)
+{
+	enum err e = json_parse(job->body, job->body.n, ret_doc);
+	if (e != ERR_OK)
+		*ret_why = e == ERR_LIMIT ? "too_long" : "not_json";
+	return e;
+}
+
+enum err text_local_ids(struct text_local_scratch *s, const struct text_local_job *job, struct text_ids **ret_ids, const char **ret_why)
+{
+	struct json_doc *d;
+	TRY(parsed(job, &d, ret_why));
+	s->ids.n = 0;
+	s->ends.n = 0;
+	enum err e = job->form == TEXT_CHAT ? chat(s, job, json_root(d), ret_why) : completions(s, json_root(d), ret_why);
+	json_free(d);
+	TRY(e);
+	if (s->ids.n > job->max_tok) {
+		*ret_why = "too_long";
+		return ERR_LIMIT;
+	}
+	*ret_ids = made(s);
+	return ERR_OK;
+}
+
+enum err text_local_prompt(struct text_local_scratch *s, const struct text_local_job *job, struct buf *out, const char **ret_why)
+{
+	struct json_doc *d;
+	bool special;
+	TRY(parsed(job, &d, ret_why));
+	enum err e = render(s, job, json_root(d), out, &special, ret_why);
+	json_free(d);
+	return e;
+}
