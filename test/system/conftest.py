@@ -16,6 +16,9 @@ sys.path.insert(0, str(HERE))
 BIN_DIR = pathlib.Path(os.environ.get("KVASIR_BIN_DIR", HERE.parent.parent / "out"))
 
 
+handed_out = set()
+
+
 def free_port(n=1):
     """the first of n neighbouring ports that nobody uses now; below those that the kernel gives to outgoing connections, one of
     which could sit on the port while the program that listens there is down"""
@@ -26,6 +29,7 @@ def free_port(n=1):
             for i in range(n):
                 with socket.socket() as s:
                     s.bind(("127.0.0.1", base + i))
+            handed_out.update(range(base, base + n))
             return base
         except OSError:
             continue
