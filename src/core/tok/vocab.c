@@ -99,10 +99,11 @@ void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank)
 void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256])
 {
 	m->first = must_malloc(65536 * sizeof(*m->first));
-	for (size_t i = 0; i < 65536; i++) {
-		uint32_t a = byte_id[i >> 8], b = byte_id[i & 255];
-		m->first[i] = a == TOK_NONE || b == TOK_NONE ? TOK_NONE : tok_merges_rank(m, a, b);
-	}
+	memset(m->first, 0xff, 65536 * sizeof(*m->first));
+	for (size_t a = 0; a < 256; a++)
+		for (size_t b = 0; byte_id[a] != TOK_NONE && b < 256; b++)
+			if (byte_id[b] != TOK_NONE)
+				m->first[a << 8 | b] = tok_merges_rank(m, byte_id[a], byte_id[b]);
 }
 
 void tok_merges_done(struct tok_merges *m)
