@@ -25,6 +25,8 @@ def free_port(n=1):
     below = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     for _ in range(200):
         base = random.randrange(10000, below - n) if below > 12000 else random.randrange(below, 65000 - n)
+        if handed_out.intersection(range(base, base + n)):
+            continue
         try:
             for i in range(n):
                 with socket.socket() as s:
