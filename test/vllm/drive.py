@@ -239,7 +239,7 @@ def one_model(args, name, logs):
             fleet.wait_for(f"vLLM (log {w.log})", w.ready, 900)
         print("   workers: vLLM " + json.loads(fleet.get(workers[0].url + "/version"))["version"], flush=True)
         proxies = [fleet.Proxy(w) for w in workers]
-        gateway = fleet.Gateway([p.url for p in proxies], logs, ["--probe-interval", "500ms"])
+        gateway = fleet.Gateway([p.url for p in proxies], logs, ["--probe-interval", "500ms", "--tokens-budget", "5s"])   # workers and engine share two cores here
         fleet.wait_for("Kvasir", lambda: len(gateway.healthy()) == 2, 60)
         run = Run(gateway, "tiny")
         for kind, in_flight, bar in (("sequential", 1, bar_seq), ("concurrent", IN_FLIGHT, bar_conc)):
