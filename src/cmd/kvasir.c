@@ -13,6 +13,7 @@
 #include "gate/gate.h"
 #include "io/thread.h"
 #include "ops/ops.h"
+#include "tokenize/tokenize.h"
 
 struct server;
 struct hand {
@@ -337,6 +338,7 @@ static const struct {
 	{ "check", "read a configuration and report every fault of it", ctl_check },
 	{ "explain", "why a request went where it went, or would go", ctl_explain },
 	{ "get", "workers, pools or the index of a running gateway", ctl_get },
+	{ "tokenize", "the token ids of a text, by the gateway's own tokenizer", tokenize_main },
 };
 
 static int help(FILE *to, int rc)
