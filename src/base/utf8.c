@@ -1,6 +1,8 @@
 /* utf8.c: strict decoding by the table of RFC 3629 section 4. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t utf8_next(struct str s, uint32_t *ret_cp)
 {
 	if (s.n == 0)
@@ -25,14 +27,38 @@ size_t utf8_next(struct str s, uint32_t *ret_cp)
 	return n;
 }
 
+/* Bytes of the well-formed sequence of two to four bytes at p, or 0. */
+static size_t sequence_at(const unsigned char *p, size_t left)
+{
+	unsigned char a = p[0];
+	size_t n = a >= 0xf0 ? 4 : a >= 0xe0 ? 3 : 2;
+	if (a < 0xc2 || a > 0xf4 || left < n || (p[1] & 0xc0) != 0x80)
+		return 0;
+	if (n == 2)
+		return 2;
+	if ((p[2] & 0xc0) != 0x80 || (a == 0xe0 && p[1] < 0xa0) || (a == 0xed && p[1] > 0x9f))
+		return 0;
+	if (n == 3)
+		return 3;
+	return (p[3] & 0xc0) != 0x80 || (a == 0xf0 && p[1] < 0x90) || (a == 0xf4 && p[1] > 0x8f) ? 0 : 4;
+}
+
 bool utf8_valid(struct str s)
 {
-	uint32_t cp;
-	while (s.n) {
-		size_t n = utf8_next(s, &cp);
+	const unsigned char *p = (const unsigned char *)s.p;
+	for (size_t i = 0; i < s.n;) {
+		uint64_t eight;
+		if (s.n - i >= sizeof(eight)) {           /* most text is ASCII, eight bytes of it at once */
+			memcpy(&eight, p + i, sizeof(eight));
+			if ((eight & 0x8080808080808080u) == 0) {
+				i += sizeof(eight);
+				continue;
+			}
+		}
+		size_t n = p[i] < 0x80 ? 1 : sequence_at(p + i, s.n - i);
 		if (n == 0)
 			return false;
-		s = str_skip(s, n);
+		i += n;
 	}
 	return true;
 }

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/rand.h"
 #include "base/utf8.h"
 
 static void test_utf8_table(void **state)
@@ -20,6 +21,27 @@ static void test_utf8_table(void **state)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		assert_int_equal(utf8_valid(str_from(rows[i].s, rows[i].n)), rows[i].ok);
+}
+
+/* The fast check says of any bytes what the decoder says of each sequence in turn. */
+static void test_utf8_valid_agrees_with_next(void **state)
+{
+	(void)state;
+	static const unsigned char EDGES[] = { 'a', 'b', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf1, 0xf4, 0xf5 };
+	struct rand r = { 9 };
+	char text[24];
+	size_t good = 0;
+	for (int i = 0; i < 200000; i++) {
+		size_t n = rand_below(&r, sizeof(text)), lead = rand_below(&r, n + 1), at = 0, len = 1;
+		uint32_t cp;
+		for (size_t k = 0; k < n; k++)
+			text[k] = k < lead ? 'x' : (char)EDGES[rand_below(&r, sizeof(EDGES))];
+		while (at < n && (len = utf8_next(str_from(text + at, n - at), &cp)) != 0)
+			at += len;
+		assert_int_equal(utf8_valid(str_from(text, n)), at == n);
+		good += at == n;
+	}
+	assert_true(good > 1000);
 }
 
 static void test_utf8_put_is_the_inverse(void **state)
@@ -62,6 +84,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_utf8_table),
+		cmocka_unit_test(test_utf8_valid_agrees_with_next),
 		cmocka_unit_test(test_utf8_put_is_the_inverse),
 		cmocka_unit_test(test_log_values_cannot_forge_lines),
 		cmocka_unit_test(test_every_error_has_words),
