@@ -8,7 +8,24 @@
 
 #include "base/must.h"
 #include "tok/tok.h"
-#include "tokenize/model.h"
+
+static struct str read_file(const char *folder, const char *name)
+{
+	char path[4096];
+	struct buf b;
+	buf_init(&b, TOK_MAX_FILE_BYTES);
+	snprintf(path, sizeof(path), "%s%s%s", folder, *folder ? "/" : "", name);
+	FILE *f = fopen(path, "rb");
+	char *room;
+	for (size_t n = 1; f && n;) {
+		must(buf_reserve(&b, 1 << 20, &room) == ERR_OK);
+		n = fread(room, 1, 1 << 20, f);
+		buf_commit(&b, n);
+	}
+	if (f)
+		fclose(f);
+	return buf_str(&b);
+}
 
 static double now_ms(void)
 {
@@ -63,9 +80,9 @@ static void prompts(const struct tok *t, struct tok_scratch *s, struct str text,
 
 static void bench_file(const struct tok *t, const char *path)
 {
-	struct str text;
+	struct str text = window(read_file("", path), 0, TOK_MAX_TEXT_BYTES);
 	struct tok_ids ids = { 0 };
-	must(tokenize_read_file(path, 64 << 20, &text) == ERR_OK);
+	must(text.n);
 	struct tok_scratch *s = tok_scratch_new(t, TOK_CACHE_BYTES), *none = tok_scratch_new(t, 0);
 	double first = encode_ms(t, s, text, &ids), again = encode_ms(t, s, text, &ids), plain = encode_ms(t, none, text, &ids);
 	double mb = (double)text.n / 1e6;
@@ -99,8 +116,10 @@ int main(int argc, char **argv)
 	struct tok *t;
 	if (argc < 2)
 		return 2;
+	struct tok_files files = { .tokenizer_json = read_file(argv[1], "tokenizer.json"), .config = read_file(argv[1], "tokenizer_config.json"),
+		.tekken = read_file(argv[1], "tekken.json") };
 	double start = now_ms();
-	if (tokenize_load(argv[1], TOK_UNICODE_16, why, sizeof(why), &t) != ERR_OK) {
+	if (tok_load(&files, why, sizeof(why), &t) != ERR_OK) {
 		fprintf(stderr, "%s\n", why);
 		return 1;
 	}

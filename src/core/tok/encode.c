@@ -6,6 +6,8 @@
 #include "base/utf8.h"
 #include "tok/tok_priv.h"
 
+enum { BATCH = 16 };
+
 struct run {
 	const struct tok *t;
 	struct tok_scratch *s;
@@ -13,6 +15,8 @@ struct run {
 	struct tok_cuts *cuts;
 	size_t first_id;             /* ids->n when the call began */
 	bool mid_text;               /* it continues the text before a plain cut */
+	size_t n_waiting;            /* words whose cache line is on its way */
+	struct waiting { const uint8_t *p; uint64_t key[2]; struct tok_cache_entry *set; } waiting[BATCH];
 };
 
 /* ---- scratch */
@@ -120,31 +124,47 @@ static void cache_put(struct tok_cache_entry *set, const uint64_t key[2], const 
 	set[0] = e;
 }
 
-static void __attribute__((noinline)) new_word(struct run *r, const uint8_t *p, size_t n, const uint64_t *key)
+static void __attribute__((noinline)) new_word(struct run *r, const struct waiting *w)
 {
 	size_t before = r->ids->n;
-	tok_word(r->t, r->s, (struct str){ (const char *)p, n }, r->ids);
+	tok_word(r->t, r->s, (struct str){ (const char *)w->p, w->key[1] >> 56 }, r->ids);
 	size_t made = r->ids->n - before;
-	if (key && made <= WORD_IDS)
-		cache_put(cache_set(r->s, key), key, r->ids->p + before, made);
+	if (made <= WORD_IDS)
+		cache_put(w->set, w->key, r->ids->p + before, made);
 }
 
+/* The ids of the words that wait, in their order. */
+static void settle_words(struct run *r)
+{
+	for (size_t i = 0; i < r->n_waiting; i++) {
+		const struct waiting *w = &r->waiting[i];
+		const struct tok_cache_entry *e = w->set;
+		if (e[0].key[0] == w->key[0] && e[0].key[1] == w->key[1])
+			push_cached(e, r->ids);
+		else if (e[1].key[0] == w->key[0] && e[1].key[1] == w->key[1])
+			push_cached(e + 1, r->ids);
+		else
+			new_word(r, w);
+	}
+	r->n_waiting = 0;
+}
+
+/* The cache is larger than the processor's: words wait in a short queue while their lines come. */
 static inline void word(struct run *r, const uint8_t *p, const uint8_t *end)
 {
 	size_t n = (size_t)(end - p);
 	if (n > WORD_BYTES || !r->s->cache) {
-		new_word(r, p, n, NULL);
+		settle_words(r);
+		tok_word(r->t, r->s, (struct str){ (const char *)p, n }, r->ids);
 		return;
 	}
-	uint64_t key[2];
-	word_key(p, n, key);
-	const struct tok_cache_entry *e = cache_set(r->s, key);
-	if (e[0].key[0] == key[0] && e[0].key[1] == key[1])
-		push_cached(e, r->ids);
-	else if (e[1].key[0] == key[0] && e[1].key[1] == key[1])
-		push_cached(e + 1, r->ids);
-	else
-		new_word(r, p, n, key);
+	if (r->n_waiting == BATCH)
+		settle_words(r);
+	struct waiting *w = &r->waiting[r->n_waiting++];
+	w->p = p;
+	word_key(p, n, w->key);
+	w->set = cache_set(r->s, w->key);
+	__builtin_prefetch(w->set);
 }
 
 /* ---- splitting */
@@ -225,6 +245,7 @@ static enum err encode_rest(struct run *r, struct str text, bool start)
 		return ERR_OK;
 	if (t->kind == TOK_BYTES) {
 		split(r, 0, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
+		settle_words(r);
 		return ERR_OK;
 	}
 	if (t->late_spaces) {
@@ -234,6 +255,7 @@ static enum err encode_rest(struct run *r, struct str text, bool start)
 		text = buf_str(&r->s->spaced);
 	}
 	split_spaces(r, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
+	settle_words(r);
 	return ERR_OK;
 }
 

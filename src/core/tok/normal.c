@@ -226,6 +226,14 @@ static size_t next_active(const struct tok_normal *n, struct str text, size_t i)
 	const uint8_t *p = (const uint8_t *)text.p;
 	while (i < text.n) {
 		size_t len;
+		uint64_t eight;
+		if (text.n - i >= sizeof(eight)) {
+			memcpy(&eight, p + i, sizeof(eight));
+			if ((eight & 0x8080808080808080u) == 0) {
+				i += sizeof(eight);
+				continue;
+			}
+		}
 		if (p[i] < 0x80) {                    /* never active, in no form */
 			i++;
 			continue;
