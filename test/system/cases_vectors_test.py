@@ -210,7 +210,7 @@ def sized(n):
     return empty.replace('""', '"' + "x" * (n - len(empty)) + '"').encode()
 
 
-@pytest.mark.parametrize("size", [32767, 32768, 32769, 1 << 20, 4 << 20, (32 << 20) - 1, 32 << 20])
+@pytest.mark.parametrize("size", [32767, 32768, 32769, 1 << 20, 4 << 20, 32 << 20])
 def test_vector_11_bodies_up_to_the_limit(gw, up, size):
     up.script = lambda c: c.send(whole({"n": len(c.body)}))
     assert len(sized(size)) == size
