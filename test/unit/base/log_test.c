@@ -1,0 +1,64 @@
+/* Lines that are written, and lines that are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/log.h"
+
+static int worked;
+
+static int work(void) { return ++worked; }
+
+/* llm-d-router#1171: what a line would say was put together although its level was off. */
+static void case_llmd_1171_a_line_that_is_off_does_no_work(void **state)
+{
+	(void)state;
+	log_set_level(LOG_LEVEL_ERROR);
+	LOG_DEBUG("test", "n=%d", work());
+	LOG_INFO("test", "n=%d", work());
+	LOG_WARN("test", "n=%d", work());
+	LOG_WARN_EVERY(1, "test", "n=%d", work());
+	assert_int_equal(worked, 0);
+	log_set_level(LOG_LEVEL_INFO);
+	LOG_DEBUG("test", "n=%d", work());
+	assert_int_equal(worked, 0);
+	LOG_INFO("test", "n=%d", work());
+	assert_int_equal(worked, 1);
+}
+
+/* llm-d-router#2404: the same line for every endpoint and request. */
+static void case_llmd_2404_a_repeated_line_is_cut_and_counted(void **state)
+{
+	(void)state;
+	struct log_gate gate = { 0 };
+	uint64_t cut = 77;
+	assert_true(log_pass(&gate, 60, &cut));
+	assert_int_equal(cut, 0);
+	for (int i = 0; i < 1000; i++)
+		assert_false(log_pass(&gate, 60, &cut));
+	gate.next_s = 0;	/* a minute later */
+	assert_true(log_pass(&gate, 60, &cut));
+	assert_int_equal(cut, 1000);
+}
+
+static void values_are_quoted_where_they_must_be(void **state)
+{
+	(void)state;
+	char out[32];
+	assert_string_equal(log_quote(STR("plain"), out, sizeof(out)), "plain");
+	assert_string_equal(log_quote(STR("two words"), out, sizeof(out)), "\"two words\"");
+	const char *hostile = log_quote(STR("a\nevent=b"), out, sizeof(out));
+	assert_int_equal(str_find(str_of(hostile), STR("\n")), SIZE_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(case_llmd_1171_a_line_that_is_off_does_no_work),
+		cmocka_unit_test(case_llmd_2404_a_repeated_line_is_cut_and_counted),
+		cmocka_unit_test(values_are_quoted_where_they_must_be),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
