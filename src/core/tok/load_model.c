@@ -49,19 +49,41 @@ static bool merge_parts(const struct json_val *v, struct str *a, struct str *b)
 	return json_len(v) == 2 && json_next(&it) && json_str(it.val, a) && json_next(&it) && json_str(it.val, b);
 }
 
-static enum err read_merge(struct tok *t, const struct json_val *v, uint32_t rank, struct buf *both, struct tok_why why)
+/* Reading merges: `last` is the result of the one before, for the next result is mostly that or the id behind it. */
+struct merging { struct buf both; uint32_t last; };
+
+static bool is_joined(const struct tok *t, uint32_t id, struct str a, struct str b)
+{
+	struct str s = tok_pool_get(&t->pieces, id);
+	return s.n == a.n + b.n && str_starts(s, a) && str_ends(s, b);
+}
+
+static enum err find_result(const struct tok *t, struct merging *m, struct str a, struct str b)
+{
+	if (is_joined(t, m->last, a, b))
+		return ERR_OK;
+	if (is_joined(t, m->last + 1, a, b)) {
+		m->last++;
+		return ERR_OK;
+	}
+	buf_clear(&m->both);
+	TRY(buf_add(&m->both, a));
+	TRY(buf_add(&m->both, b));
+	m->last = tok_pool_find(&t->pieces, buf_str(&m->both));
+	return ERR_OK;
+}
+
+static enum err read_merge(struct tok *t, const struct json_val *v, uint32_t rank, struct merging *m, struct tok_why why)
 {
 	struct str a, b;
 	if (!merge_parts(v, &a, &b))
 		return tok_say(why, ERR_SYNTAX, "merge %u is not two pieces", rank);
-	buf_clear(both);
-	TRY(buf_add(both, a));
-	TRY(buf_add(both, b));
-	uint32_t left = tok_pool_find(&t->pieces, a), right = tok_pool_find(&t->pieces, b), result = tok_pool_find(&t->pieces, buf_str(both));
-	if (left == TOK_NONE || right == TOK_NONE || result == TOK_NONE)
+	uint32_t left = tok_pool_find(&t->pieces, a), right = tok_pool_find(&t->pieces, b);
+	TRY(find_result(t, m, a, b));
+	if (left == TOK_NONE || right == TOK_NONE || m->last == TOK_NONE)
 		return tok_say(why, ERR_SYNTAX, "merge %u names a piece that is not in the vocabulary", rank);
 	tok_merges_put(&t->merges, left, right, rank);
-	t->merges.result[rank] = result;
+	t->merges.result[rank] = m->last;
 	return ERR_OK;
 }
 
@@ -72,14 +94,14 @@ static enum err read_merges(struct tok *t, const struct json_val *merges, struct
 		return tok_say(why, ERR_SYNTAX, "the model has no list of merges");
 	if (n >= TOK_MAX_RANKS)
 		return tok_say(why, ERR_LIMIT, "more than %d merges", TOK_MAX_RANKS);
-	struct buf both;
+	struct merging m = { .last = TOK_NONE };
 	uint32_t rank = 0;
 	enum err e = ERR_OK;
-	buf_init(&both, TOK_MAX_FILE_BYTES);
+	buf_init(&m.both, TOK_MAX_FILE_BYTES);
 	tok_merges_init(&t->merges, n, n);
 	for (struct json_iter it = json_each(merges); e == ERR_OK && json_next(&it);)
-		e = read_merge(t, it.val, rank++, &both, why);
-	buf_done(&both);
+		e = read_merge(t, it.val, rank++, &m, why);
+	buf_done(&m.both);
 	return e;
 }
 

@@ -114,9 +114,10 @@ struct tok_pool {                    /* strings by id, back to back, and a table
 	char *bytes;
 	uint32_t *off;               /* n + 1 */
 	uint32_t n;
-	uint32_t *slots;
-	uint32_t mask;
+	uint64_t *slots;             /* upper half of the hash << 32 | id; TOK_EMPTY_SLOT */
+	size_t mask;
 };
+#define TOK_EMPTY_SLOT UINT64_MAX
 void tok_pool_init(struct tok_pool *p, const struct str *by_id, uint32_t n);
 /* Makes them findable, the hidden ones (or NULL) left out. Returns an id whose string was there already, or TOK_NONE. */
 uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden);
@@ -127,7 +128,6 @@ size_t tok_pool_held(const struct tok_pool *p);
 
 /* A pair of ids and the rank of their merge: 20 + 20 + 24 bits a slot. */
 enum { TOK_ID_BITS = 20, TOK_RANK_BITS = 24, TOK_MAX_RANKS = (1 << TOK_RANK_BITS) - 1 };
-#define TOK_EMPTY_SLOT UINT64_MAX
 struct tok_merges {
 	uint64_t *slots;
 	unsigned shift;              /* 64 - log2(slots) */

@@ -25,6 +25,8 @@ void tok_pool_init(struct tok_pool *p, const struct str *by_id, uint32_t n)
 	p->off[n] = at;
 }
 
+static bool slot_is(const struct tok_pool *p, uint64_t slot, uint64_t hash, struct str s) { return slot >> 32 == hash >> 32 && str_eq(tok_pool_get(p, (uint32_t)slot), s); }
+
 uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden)
 {
 	size_t cap = 16;
@@ -32,17 +34,18 @@ uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden)
 		cap *= 2;
 	p->slots = must_malloc(cap * sizeof(*p->slots));
 	memset(p->slots, 0xff, cap * sizeof(*p->slots));
-	p->mask = (uint32_t)(cap - 1);
+	p->mask = cap - 1;
 	uint32_t twice = TOK_NONE;
 	for (uint32_t id = 0; id < p->n; id++) {
 		struct str s = tok_pool_get(p, id);
 		if (s.n == 0 || (hidden && hidden[id]))
 			continue;
-		size_t i = hash_str(s, 0) & p->mask;
-		for (; p->slots[i] != TOK_NONE; i = (i + 1) & p->mask)
-			if (str_eq(tok_pool_get(p, p->slots[i]), s))
+		uint64_t hash = hash_str(s, 0);
+		size_t i = hash & p->mask;
+		for (; p->slots[i] != TOK_EMPTY_SLOT; i = (i + 1) & p->mask)
+			if (slot_is(p, p->slots[i], hash, s))
 				twice = id;
-		p->slots[i] = id;
+		p->slots[i] = hash >> 32 << 32 | id;
 	}
 	return twice;
 }
@@ -59,9 +62,10 @@ uint32_t tok_pool_find(const struct tok_pool *p, struct str s)
 {
 	if (s.n == 0 || !p->slots)
 		return TOK_NONE;
-	for (size_t i = hash_str(s, 0) & p->mask; p->slots[i] != TOK_NONE; i = (i + 1) & p->mask)
-		if (str_eq(tok_pool_get(p, p->slots[i]), s))
-			return p->slots[i];
+	uint64_t hash = hash_str(s, 0);
+	for (size_t i = hash & p->mask; p->slots[i] != TOK_EMPTY_SLOT; i = (i + 1) & p->mask)
+		if (slot_is(p, p->slots[i], hash, s))
+			return (uint32_t)p->slots[i];
 	return TOK_NONE;
 }
 
@@ -69,7 +73,7 @@ size_t tok_pool_held(const struct tok_pool *p)
 {
 	if (!p->off)
 		return 0;
-	return p->off[p->n] + (p->n + (size_t)1) * sizeof(*p->off) + (p->slots ? (p->mask + (size_t)1) * sizeof(*p->slots) : 0);
+	return p->off[p->n] + (p->n + (size_t)1) * sizeof(*p->off) + (p->slots ? (p->mask + 1) * sizeof(*p->slots) : 0);
 }
 
 /* ---- merges */
