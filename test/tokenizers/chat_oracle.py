@@ -75,14 +75,13 @@ def main():
                     count["left to the worker" if "error" not in theirs[i] else "refused by both"] += 1
                 elif "error" in theirs[i]:
                     count["refused by vLLM only"] += 1
-                    shown < 0 and print("ONLY VLLM REFUSES", jobs[i][2][:300], theirs[i]["error"][:200])
                 elif same(kind, ours, theirs[i]):
                     equal += 1
                 else:
                     bad += 1
                     shown += 1
-                    if shown <= 5:
-                        print("DIFFERS", jobs[i][2], "\n  vLLM", repr(theirs[i]["prompt"]), theirs[i]["ids"][-30:], "\n  ours", ours[-30:])
+                    if shown <= 2:
+                        print("DIFFERS", jobs[i][2][:400], "\n  vLLM", repr(theirs[i]["prompt"])[:600], theirs[i]["ids"][-9:], "\n  ours", ours[-9:])
         print(f"{folder}: equal {equal}, different {shown}, {dict(count)}; left for {dict(+why)}")
     return 1 if bad else 0
 

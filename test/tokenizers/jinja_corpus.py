@@ -319,6 +319,7 @@ z
 {{ raise_exception("boo") }}
 {{ strftime_now("%d %b %Y %H:%M %A %j") }}{{ strftime_now("%Y-%m-%d %B %y %e %I %p %%") }}
 {% for i in range(10) %}{% if i == 3 %}{% continue %}{% endif %}{% if i == 6 %}{% break %}{% endif %}{{ i }}{% endfor %}
+{% for i in [1,2] %}{% continue %}{% else %}else{% endfor %}{% for i in [1,2] %}{% if i == 2 %}{% break %}{% endif %}{% else %}else{% endfor %}{% for i in [1] %}{% break %}{% else %}else{% endfor %}
 {{ [1,2].append(3) }}
 {{ {'a':1}.update({'b':2}) }}
 {{ "abc".startswith(("x","a")) }}{{ "aXbX".replace("X","-",1) }}{{ "abcabc".count("bc") }}{{ "abc".find("c") }}{{ "--a--".strip("-") }}{{ ",".join(["a","b"]) }}

@@ -198,16 +198,18 @@ static enum err turn(struct jinja_run *r, const struct jinja_stmt *s, struct jin
 static enum err do_for(struct jinja_run *r, const struct jinja_stmt *s)
 {
 	struct jinja_loop loop = { 0 };
+	bool completed = false;              /* a turn that ends in break or continue does not count for the else, as in Jinja's own code */
 	TRY(loop_items(r, s, &loop.items));
 	for (; loop.i < loop.items->n; loop.i++) {
 		TRY(jinja_step(r, 1));
 		TRY(turn(r, s, &loop));
 		bool stop = r->flow == JINJA_FLOW_BREAK;
+		completed |= r->flow == JINJA_FLOW_ON;
 		r->flow = JINJA_FLOW_ON;
 		if (stop)
 			break;
 	}
-	return loop.items->n == 0 ? jinja_exec(r, &s->other) : ERR_OK;
+	return completed ? ERR_OK : jinja_exec(r, &s->other);
 }
 
 static enum err do_if(struct jinja_run *r, const struct jinja_stmt *s)

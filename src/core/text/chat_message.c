@@ -86,6 +86,16 @@ static enum err strip_billing(struct text_shape *s, part_vec *parts)
 	return ERR_OK;
 }
 
+/* As text, empty parts leave no line end; in a list (and in a tool's answer made of one) they count. */
+static void drop_empty(part_vec *parts)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < parts->n; i++)
+		if (parts->p[i].text.n)
+			parts->p[kept++] = parts->p[i];
+	parts->n = kept;
+}
+
 static char *put(char *at, struct str s)
 {
 	if (s.n)
@@ -137,8 +147,11 @@ static enum err content(struct text_shape *s, struct str role, const struct json
 		e = strip_billing(s, &parts);
 	if (e == ERR_OK && s->parts && !str_eq(role, STR("tool")))
 		e = listed(s, &parts, ret_v);
-	else if (e == ERR_OK)
+	else if (e == ERR_OK) {
+		if (!s->parts)
+			drop_empty(&parts);
 		*ret_v = joined(s, &parts, STR("\n"));
+	}
 	VEC_FREE(&parts);
 	return e;
 }
@@ -286,11 +299,15 @@ void text_shape_no_developer(struct text_shape *s, struct jinja_val *list)
 {
 	size_t n = list->list->n;
 	struct jinja_val *p = arena_new(s->a, struct jinja_val, n);
-	bool scattered = false;
+	bool scattered = false, any = false;
 	for (size_t i = 0; i < n; i++) {
-		p[i] = has_role(&list->list->p[i], STR("developer")) ? as_system(s, &list->list->p[i]) : list->list->p[i];
+		bool developer = has_role(&list->list->p[i], STR("developer"));
+		any |= developer;
+		p[i] = developer ? as_system(s, &list->list->p[i]) : list->list->p[i];
 		scattered |= i > 0 && has_role(&p[i], STR("system"));
 	}
+	if (!any)
+		return;
 	if (scattered)
 		consolidate(s, p, n, list);
 	else

@@ -21,7 +21,7 @@ static inline enum err text_shape_refuse(struct text_shape *s, const char *why)
 
 /* The messages as a list of dicts. */
 must_use enum err text_shape_messages(struct text_shape *s, const struct json_val *messages, struct jinja_val *ret_list);
-/* The developer's messages become the system's, and all system messages one at the front if one was not there. */
+/* If there are developer's messages: they become the system's, and all system messages one at the front if one was not there. */
 void text_shape_no_developer(struct text_shape *s, struct jinja_val *list);
 /* The tools as the worker's request class prints them. */
 must_use enum err text_shape_tools(struct text_shape *s, const struct json_val *tools, struct jinja_val *ret_list);
