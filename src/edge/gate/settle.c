@@ -69,17 +69,20 @@ static void put_plan(struct obs_record *o, struct gate_req *r)
 	obs_record_u64(o, "switches", r->leg);
 }
 
+static void put_tok(struct obs_record *o, const char *key, uint32_t tok)
+{
+	if (tok == API_TOK_UNKNOWN)
+		obs_record_str(o, key, (struct str){ 0 });
+	else
+		obs_record_u64(o, key, tok);
+}
+
 static void put_usage(struct obs_record *o, struct gate_req *r)
 {
-	obs_record_u64(o, "prompt_tok", r->has_usage ? r->usage.prompt_tok : r->keys.n_tok);
-	if (r->has_usage && r->usage.cached_tok != API_TOK_UNKNOWN)
-		obs_record_u64(o, "cached_tok", r->usage.cached_tok);
-	else
-		obs_record_str(o, "cached_tok", (struct str){ 0 });
-	if (r->has_usage)
-		obs_record_u64(o, "output_tok", r->usage.output_tok);
-	else
-		obs_record_str(o, "output_tok", (struct str){ 0 });
+	struct api_usage u = r->has_usage ? r->usage : api_usage_none();
+	put_tok(o, "prompt_tok", u.prompt_tok == API_TOK_UNKNOWN ? r->keys.n_tok : u.prompt_tok);
+	put_tok(o, "cached_tok", u.cached_tok);
+	put_tok(o, "output_tok", u.output_tok);
 }
 
 static void put_times(struct obs_record *o, struct gate_req *r, struct mono now)

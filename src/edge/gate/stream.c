@@ -89,6 +89,8 @@ static bool ended_early(const struct gate_req *r)
 	return r->facts.form != API_PROMPT_NONE || r->close_delimited;
 }
 
+static uint32_t known(uint32_t tok) { return tok == API_TOK_UNKNOWN ? 0 : tok; }
+
 static void tell_usage(struct gate_req *r)
 {
 	if (!r->has_usage)
@@ -98,12 +100,12 @@ static void tell_usage(struct gate_req *r)
 		cached = 0;
 	bool several = (r->ids && r->ids->n > 1) || r->facts.n > 1; /* what is reported then is not one prompt's hit */
 	struct gate *g = r->gate;
-	obs_add(g->metrics, g->m_prompt, r->usage.prompt_tok);
-	obs_add(g->metrics, g->m_cached, cached == API_TOK_UNKNOWN ? 0 : cached);
-	obs_add(g->metrics, g->m_output, r->usage.output_tok);
+	obs_add(g->metrics, g->m_prompt, known(r->usage.prompt_tok));
+	obs_add(g->metrics, g->m_cached, known(cached));
+	obs_add(g->metrics, g->m_output, known(r->usage.output_tok));
 	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_USAGE,
-			     .prompt_tok = r->usage.prompt_tok,
-			     .output_tok = r->usage.output_tok,
+			     .prompt_tok = known(r->usage.prompt_tok),
+			     .output_tok = known(r->usage.output_tok),
 			     .cached_tok = several ? API_TOK_UNKNOWN : cached });
 }
 

@@ -38,7 +38,7 @@ static void case_llmd_2404_a_repeated_line_is_cut_and_counted(void **state)
 	assert_int_equal(cut, 0);
 	for (int i = 0; i < 1000; i++)
 		assert_false(log_pass(&gate, 60, &cut));
-	gate.next_s = 0;	/* a minute later */
+	gate.next_s = 0; /* a minute later */
 	assert_true(log_pass(&gate, 60, &cut));
 	assert_int_equal(cut, 1000);
 }
