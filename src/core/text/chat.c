@@ -131,6 +131,24 @@ static enum err config_sources(const struct json_val *v, struct sources *ret_s)
 	return ERR_OK;
 }
 
+/* Models whose chats the worker renders by code of its own, whatever template lies there. */
+static bool renders_by_code(const struct json_val *model)
+{
+	static const struct str TYPES[] = { STR_INIT("gpt_oss"), STR_INIT("deepseek_v32"), STR_INIT("deepseek_v4"), STR_INIT("kimi_audio"),
+		STR_INIT("kimi_k3"), STR_INIT("inkling"), STR_INIT("terratorch") };
+	static const struct str CLASSES[] = { STR_INIT("GptOss"), STR_INIT("DeepseekV32"), STR_INIT("DeepseekV4"), STR_INIT("MoonshotKimia"),
+		STR_INIT("KimiK3"), STR_INIT("Inkling"), STR_INIT("Terratorch") };
+	struct str s;
+	for (size_t i = 0; i < ARRAY_LEN(TYPES); i++)
+		if (json_str(json_get(model, STR("model_type")), &s) && str_starts(s, TYPES[i]))
+			return true;
+	for (struct json_iter it = json_each(json_get(model, STR("architectures"))); json_next(&it);)
+		for (size_t i = 0; i < ARRAY_LEN(CLASSES); i++)
+			if (json_str(it.val, &s) && str_starts(s, CLASSES[i]))
+				return true;
+	return false;
+}
+
 static const char *find_sources(const struct text_chat_files *f, const struct json_val *config, const struct json_val *processor, struct sources *ret_s)
 {
 	struct str own;
@@ -148,11 +166,21 @@ static const char *find_sources(const struct text_chat_files *f, const struct js
 	return ret_s->plain.n ? NULL : "no chat template";
 }
 
-static enum err load(struct text_chat *c, const struct text_chat_files *f, const struct json_val *config, const struct json_val *processor, char *why, size_t cap)
+/* The JSON files, parsed; NULL: not there. */
+struct docs {
+	struct json_doc *config, *processor, *model;
+};
+
+static const struct json_val *root(const struct json_doc *d) { return d ? json_root(d) : NULL; }
+
+static enum err load(struct text_chat *c, const struct text_chat_files *f, const struct docs *d, char *why, size_t cap)
 {
 	struct sources s;
 	struct jinja_fault fault;
-	const char *none = find_sources(f, config, processor, &s);
+	const struct json_val *config = root(d->config);
+	const char *none = find_sources(f, config, root(d->processor), &s);
+	if (f->other_tokenizer || renders_by_code(root(d->model)))
+		none = "the worker renders this model's chats without a template";
 	if (none) {
 		snprintf(why, cap, "%s", none);
 		return ERR_UNSUPPORTED;
@@ -178,17 +206,20 @@ static enum err parse_optional(struct str text, const char *name, struct json_do
 
 enum err text_chat_load(const struct text_chat_files *f, const struct tok *t, char *why, size_t why_cap, struct text_chat **ret_c)
 {
-	struct json_doc *config, *processor = NULL;
+	struct docs d = { 0 };
 	struct text_chat *c = must_calloc(1, sizeof(*c));
 	c->known_version = f->known_version;
 	load_specials(c, t);
-	enum err e = parse_optional(f->config, "tokenizer_config.json", &config, why, why_cap);
+	enum err e = parse_optional(f->config, "tokenizer_config.json", &d.config, why, why_cap);
 	if (e == ERR_OK)
-		e = parse_optional(f->processor_template, "chat_template.json", &processor, why, why_cap);
+		e = parse_optional(f->processor_template, "chat_template.json", &d.processor, why, why_cap);
 	if (e == ERR_OK)
-		e = load(c, f, config ? json_root(config) : NULL, processor ? json_root(processor) : NULL, why, why_cap);
-	json_free(config);
-	json_free(processor);
+		e = parse_optional(f->model, "config.json", &d.model, why, why_cap);
+	if (e == ERR_OK)
+		e = load(c, f, &d, why, why_cap);
+	json_free(d.config);
+	json_free(d.processor);
+	json_free(d.model);
 	if (e == ERR_OK)
 		*ret_c = c;
 	else

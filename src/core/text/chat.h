@@ -22,6 +22,8 @@ struct text_chat_files {
 	struct str config;               /* tokenizer_config.json: its chat_template, its special tokens */
 	struct str template_file;        /* chat_template.jinja: wins over the config's */
 	struct str processor_template;   /* chat_template.json: an image model's own, for requests without tools */
+	struct str model;                /* config.json: names the models whose chats do not go through a template */
+	bool other_tokenizer;            /* a tokenizer whose chats do not either (tekken) */
 	bool more_templates;             /* there is a folder additional_chat_templates: refused */
 	/* The worker is known to be a vLLM whose message handling is the one above (0.32). Otherwise what is known to differ
 	 * between versions (reasoning, the developer's role, extra members of tools, a disputed content format) is refused. */

@@ -39,9 +39,12 @@ enum err text_local_load(const struct text_local_files *f, char *why, size_t why
 		.tekken = f->text[TEXT_FILE_TEKKEN], .config = f->text[TEXT_FILE_CONFIG], .special_map = f->text[TEXT_FILE_SPECIAL_MAP],
 		.unicode = f->unicode };
 	struct text_chat_files c = { .config = t.config, .template_file = f->text[TEXT_FILE_TEMPLATE],
-		.processor_template = f->text[TEXT_FILE_PROCESSOR_TEMPLATE], .more_templates = f->more_templates, .known_version = f->known_version };
+		.processor_template = f->text[TEXT_FILE_PROCESSOR_TEMPLATE], .more_templates = f->more_templates, .known_version = f->known_version,
+		.model = f->text[TEXT_FILE_MODEL], .other_tokenizer = f->text[TEXT_FILE_TEKKEN].n > 0 };
 	snprintf(why, why_cap, "%s", "");
-	enum err e = tok_load(&t, why, why_cap, &l->tok);
+	if (t.tekken.n && t.tokenizer_json.n)
+		snprintf(why, why_cap, "tekken.json and tokenizer.json: which of them the worker reads depends on its other files");
+	enum err e = why[0] ? ERR_UNSUPPORTED : tok_load(&t, why, why_cap, &l->tok);
 	if (e != ERR_OK) {
 		free(l);
 		return e;

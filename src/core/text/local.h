@@ -24,7 +24,8 @@ struct text_local_scratch;
 	X(CONFIG, "tokenizer_config.json")                 \
 	X(SPECIAL_MAP, "special_tokens_map.json")          \
 	X(TEMPLATE, "chat_template.jinja")                 \
-	X(PROCESSOR_TEMPLATE, "chat_template.json")
+	X(PROCESSOR_TEMPLATE, "chat_template.json")        \
+	X(MODEL, "config.json")
 enum text_file {
 #define X(id, name) TEXT_FILE_##id,
 	TEXT_FILES(X)

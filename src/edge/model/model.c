@@ -1,0 +1,151 @@
+/* model.c: one tokenizer: its loading and its record of agreements. */
+#include "model/model.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/must.h"
+#include "io/file.h"
+#include "model/model_priv.h"
+#include "model/place.h"
+
+enum { WHY_MAX_BYTES = 512 };
+
+const char *model_state_name(enum model_state s)
+{
+	static const char *const names[] = { [MODEL_LOADING] = "loading", [MODEL_READY] = "ready", [MODEL_ABSENT] = "absent", [MODEL_DISTRUSTED] = "distrusted" };
+	return names[s];
+}
+
+struct model *model_new(struct str key, const struct model_want *w)
+{
+	struct model *m = must_calloc(1, sizeof(*m));
+	arena_init(&m->arena, 0);
+	arena_init(&m->found, 0);
+	atomic_init(&m->refs, 1);
+	atomic_init(&m->state, MODEL_LOADING);
+	m->key = arena_str(&m->arena, key);
+	m->root = arena_str(&m->arena, w->root);
+	m->source = (struct model_source){ .path = arena_str(&m->arena, w->source->path), .repo = arena_str(&m->arena, w->source->repo),
+		.revision = arena_str(&m->arena, w->source->revision) };
+	m->known_version = w->known_version;
+	return m;
+}
+
+struct model *model_ref(struct model *m)
+{
+	must(atomic_fetch_add(&m->refs, 1) > 0);
+	return m;
+}
+
+void model_unref(struct model *m)
+{
+	if (!m || atomic_fetch_sub(&m->refs, 1) != 1)
+		return;
+	text_local_unref(m->local);
+	arena_done(&m->found);
+	arena_done(&m->arena);
+	free(m);
+}
+
+enum model_state model_state(const struct model *m) { return atomic_load(&m->state); }
+struct text_local *model_local(const struct model *m) { return atomic_load(&m->state) == MODEL_READY ? m->local : NULL; }
+
+/* ---- loading */
+
+static enum err find(struct model *m, struct str *ret_folder)
+{
+	struct str hub = model_hub_cache(&m->found);
+	if (m->source.path.n)
+		return model_find_folder(m->source.path, &m->found, ret_folder);
+	if (m->source.repo.n)
+		return model_find_repo(hub, m->source.repo, m->source.revision, &m->found, ret_folder);
+	if (m->root.n && m->root.p[0] == '/')
+		return model_find_folder(m->root, &m->found, ret_folder);
+	return model_find_repo(hub, m->root, STR(""), &m->found, ret_folder);
+}
+
+/* What cannot be read is as if it were not there, except that then nothing is loaded at all. */
+static enum err read_files(struct model *m, struct buf *bufs, struct text_local_files *f, const char **ret_name)
+{
+	for (size_t i = 0; i < TEXT_FILE_COUNT; i++) {
+		const char *path = arena_printf(&m->found, "%.*s/%s", STR_ARG(m->place), text_file_names[i]);
+		enum err e = io_file_read(path, TOK_MAX_FILE_BYTES, &bufs[i]);
+		*ret_name = text_file_names[i];
+		if (e == ERR_NOT_FOUND)
+			continue;
+		TRY(e);
+		f->text[i] = buf_str(&bufs[i]);
+	}
+	f->more_templates = io_path_kind(arena_printf(&m->found, "%.*s/%s", STR_ARG(m->place), TEXT_MORE_TEMPLATES)) != IO_PATH_NONE;
+	return ERR_OK;
+}
+
+static enum err load_found(struct model *m, char *why)
+{
+	struct buf bufs[TEXT_FILE_COUNT] = { 0 };
+	struct text_local_files f = { .known_version = m->known_version };
+	const char *name = NULL;
+	enum err e = read_files(m, bufs, &f, &name);
+	if (e == ERR_OK)
+		e = text_local_load(&f, why, WHY_MAX_BYTES, &m->local);
+	else
+		m->why = str_of(arena_printf(&m->found, "%s: %s", name, err_text(e)));
+	for (size_t i = 0; i < TEXT_FILE_COUNT; i++)
+		buf_done(&bufs[i]);
+	return e;
+}
+
+void model_load(struct model *m)
+{
+	char why[WHY_MAX_BYTES] = "";
+	enum err e = find(m, &m->place);
+	if (e != ERR_OK)
+		m->why = STR("no such folder or repository with a tokenizer on this machine");
+	else
+		e = load_found(m, why);
+	if (why[0])
+		m->why = arena_str(&m->found, str_of(why));
+	atomic_store(&m->state, e == ERR_OK ? MODEL_READY : MODEL_ABSENT);
+}
+
+/* ---- agreement */
+
+bool model_check_due(struct model *m)
+{
+	uint64_t n = atomic_fetch_add(&m->prompts, 1);
+	bool due = n < MODEL_FIRST_CHECKS || n % MODEL_CHECK_EVERY == 0;
+	if (due)
+		atomic_fetch_add(&m->checks, 1);
+	return due;
+}
+
+void model_agreed(struct model *m) { atomic_fetch_add(&m->agreed, 1); }
+
+void model_differed(struct model *m, size_t at_tok, size_t ours_tok, size_t theirs_tok)
+{
+	uint64_t n = atomic_fetch_add(&m->different, 1) + 1;
+	if (at_tok == SIZE_MAX && n <= MODEL_MAX_DIFFERENT)
+		LOG_WARN("tokenizer_differs", "model=%.*s folder=%.*s ours_tok=%zu theirs_tok=%zu found_by=usage", STR_ARG(m->key), STR_ARG(m->place), ours_tok, theirs_tok);
+	else if (n <= MODEL_MAX_DIFFERENT)
+		LOG_WARN("tokenizer_differs", "model=%.*s folder=%.*s first_at_tok=%zu ours_tok=%zu theirs_tok=%zu found_by=comparison", STR_ARG(m->key), STR_ARG(m->place),
+			at_tok, ours_tok, theirs_tok);
+	enum model_state ready = MODEL_READY;
+	if (n >= MODEL_MAX_DIFFERENT && atomic_compare_exchange_strong(&m->state, &ready, MODEL_DISTRUSTED))
+		LOG_ERROR("tokenizer_distrusted", "model=%.*s folder=%.*s its token ids are not the workers': the workers are asked until the next reload", STR_ARG(m->key),
+			STR_ARG(m->place));
+}
+
+struct model_info model_info(const struct model *m)
+{
+	enum model_state state = atomic_load(&m->state);
+	struct model_info i = { .state = state, .key = m->key, .prompts = atomic_load(&m->prompts), .checks = atomic_load(&m->checks),
+		.agreed = atomic_load(&m->agreed), .different = atomic_load(&m->different) };
+	if (state == MODEL_LOADING)
+		return i;
+	i.place = m->place;
+	i.why = m->why;
+	i.chats = m->local && text_local_has_chat(m->local);
+	i.bytes = m->local ? text_local_bytes(m->local) : 0;
+	return i;
+}

@@ -1,0 +1,28 @@
+/* model/model_priv.h: shared insides of edge/model. */
+#ifndef MODEL_MODEL_PRIV_H
+#define MODEL_MODEL_PRIV_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "model/model.h"
+
+struct model {
+	atomic_uint refs;
+	_Atomic(enum model_state) state;
+	struct arena arena;                          /* of what was asked for; written before the model is shared */
+	struct str key, root;
+	struct model_source source;
+	bool known_version;
+	/* written by the loading thread before the state leaves LOADING */
+	struct text_local *local;
+	struct arena found;
+	struct str place, why;
+	_Atomic uint64_t prompts, checks, agreed, different;
+};
+
+struct model *model_new(struct str key, const struct model_want *w);
+/* Finds and reads the files: blocking, for the thread pool. */
+void model_load(struct model *m);
+
+#endif

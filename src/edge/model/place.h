@@ -1,0 +1,17 @@
+/* model/place.h: where on this machine a model's files are. Blocking; for the thread pool. Private to the room. */
+#ifndef MODEL_PLACE_H
+#define MODEL_PLACE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/* The folder of the hub's cache: $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub. "" when none can be named. */
+struct str model_hub_cache(struct arena *a);
+/* Is it ORG/NAME or NAME of the characters that repositories have? */
+bool model_is_repo(struct str name);
+/* The snapshot of a repository (revision "": what refs/main names). NOT_FOUND. */
+must_use enum err model_find_repo(struct str hub, struct str repo, struct str revision, struct arena *a, struct str *ret_folder);
+/* A folder with a tokenizer in it: itself, or the snapshot that its refs/main names. NOT_FOUND. */
+must_use enum err model_find_folder(struct str path, struct arena *a, struct str *ret_folder);
+
+#endif
