@@ -105,22 +105,23 @@ bool str_to_i64(struct str s, int64_t *ret_v)
 
 bool str_to_f64(struct str s, double *ret_v)
 {
-	char z[64], *end;
-	if (s.n == 0 || s.n >= sizeof(z))
+	static locale_t c_locale;
+	if (s.n == 0)
 		return false;
 	for (size_t i = 0; i < s.n; i++)
 		if (!memchr("0123456789+-.eE", s.p[i], 15))
 			return false;
-	memcpy(z, s.p, s.n);
-	z[s.n] = 0;
-	static locale_t c_locale;
 	if (!c_locale)
 		c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	char small[64], *end, *z = s.n < sizeof(small) ? memcpy(small, s.p, s.n) : str_dup(s);
+	z[s.n] = 0;
 	double v = strtod_l(z, &end, c_locale);
-	if (*end || !isfinite(v))
-		return false;
-	*ret_v = v;
-	return true;
+	bool ok = !*end && isfinite(v);
+	if (z != small)
+		free(z);
+	if (ok)
+		*ret_v = v;
+	return ok;
 }
 
 char *str_dup(struct str s)

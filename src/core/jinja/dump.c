@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "jinja/value.h"
 
-enum { DUMP_DEPTH_MAX = 100 };
+enum { DUMP_DEPTH_MAX = 100, SORT_MAX = 4096 };
 
 struct dump { struct buf *b; const struct jinja_json_opts *o; };
 
@@ -89,12 +89,6 @@ static enum err put_key(struct dump *d, const struct jinja_val *k)
 	return buf_add_byte(d->b, '"');
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const struct jinja_pair *x = a, *y = b;
-	return str_cmp(x->key.s, y->key.s);
-}
-
 static enum err put_pairs(struct dump *d, const struct jinja_pair *p, size_t n, unsigned depth)
 {
 	TRY(buf_add_byte(d->b, '{'));
@@ -117,6 +111,8 @@ static enum err put_dict(struct dump *d, const struct jinja_dict *x, unsigned de
 	if (!d->o->sort_keys)
 		return put_pairs(d, x->p, x->n, depth);
 	VEC(struct jinja_pair) sorted = { 0 };
+	if (x->n > SORT_MAX)
+		return ERR_LIMIT;
 	for (size_t i = 0; i < x->n; i++) {
 		if (x->p[i].key.type != JINJA_STR) {
 			VEC_FREE(&sorted);
@@ -124,7 +120,12 @@ static enum err put_dict(struct dump *d, const struct jinja_dict *x, unsigned de
 		}
 		VEC_PUSH(&sorted, x->p[i]);
 	}
-	qsort(sorted.p, sorted.n, sizeof(*sorted.p), by_key);
+	for (size_t i = 1; i < sorted.n; i++)
+		for (size_t k = i; k > 0 && str_cmp(sorted.p[k - 1].key.s, sorted.p[k].key.s) > 0; k--) {
+			struct jinja_pair swap = sorted.p[k];
+			sorted.p[k] = sorted.p[k - 1];
+			sorted.p[k - 1] = swap;
+		}
 	enum err e = put_pairs(d, sorted.p, sorted.n, depth);
 	VEC_FREE(&sorted);
 	return e;

@@ -1,6 +1,6 @@
 /* from_json.c: a request's JSON as template values, as Python's json module reads it: numbers with a point or an exponent are
  * floats, others ints of any size; a repeated member keeps its first place and its last value. */
-#include <stdlib.h>
+#include <math.h>
 
 #include "jinja/from_json.h"
 
@@ -20,9 +20,10 @@ static struct jinja_val number(struct arena *a, const struct json_val *v)
 {
 	struct str digits = { 0 };
 	int64_t i;
+	double f;
 	must(json_number_text(v, &digits));
-	if (!plain_integer(digits))
-		return jinja_float(strtod(arena_str(a, digits).p, NULL));   /* beyond the range: inf, as in Python */
+	if (!plain_integer(digits))   /* beyond the range: infinite, as in Python */
+		return jinja_float(json_f64(v, &f) ? f : digits.p[0] == '-' ? -INFINITY : INFINITY);
 	if (str_eq(digits, STR("-0")))
 		return jinja_int(0);
 	if (str_to_i64(digits, &i))

@@ -183,8 +183,8 @@ enum err jinja_print_f64(struct buf *b, double f)
 	int precision = 1;
 	for (; precision < DBL_DECIMAL_DIG; precision++) {
 		snprintf(digits, sizeof(digits), "%.*e", precision - 1, f);
-		double back = strtod(digits, NULL);
-		if (back <= f && back >= f)
+		double back = 0;
+		if (str_to_f64(str_of(digits), &back) && back <= f && back >= f)   /* a rounding beyond the range reads as none */
 			break;
 	}
 	snprintf(digits, sizeof(digits), "%.*e", precision - 1, f);

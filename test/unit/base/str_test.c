@@ -45,6 +45,7 @@ static void test_numbers_are_strict(void **state)
 	assert_true(str_to_i64(STR("-9223372036854775808"), &i) && i == INT64_MIN);
 	assert_false(str_to_i64(STR("9223372036854775808"), &i));
 	assert_true(str_to_f64(STR("-1.5e3"), &f) && fabs(f + 1500) < 1e-9);
+	assert_true(str_to_f64(STR("0.10000000000000000000000000000000000000000000000000000000000000000000000000001"), &f) && fabs(f - 0.1) < 1e-12);
 	assert_false(str_to_f64(STR("inf"), &f));
 	assert_false(str_to_f64(STR("0x10"), &f));
 	assert_false(str_to_f64(STR("1e999"), &f));
