@@ -35,7 +35,8 @@ def vllm_answers(python, jobs):
 def our_answers(kvasir, folder, kind, bodies):
     text = "".join(json.dumps(b) + "\n" for b in bodies)
     out = subprocess.run([kvasir, "tokenize", "--model-dir", folder, "--" + kind, "--lines"], input=text.encode(), stdout=subprocess.PIPE, check=False)
-    return [json.loads(line) for line in out.stdout.decode().splitlines()]
+    answers = [json.loads(line) for line in out.stdout.decode().splitlines()]
+    return answers or [{"error": "no_template"}] * len(bodies)  # the whole model was refused
 
 
 def same(kind, ours, theirs):

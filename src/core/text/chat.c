@@ -36,6 +36,8 @@ static const struct str SPECIALS[] = { STR_INIT("bos_token"), STR_INIT("eos_toke
 
 /* ---- loading */
 
+bool text_chat_knows(struct str engine_version) { return str_eq(engine_version, STR("0.32")) || str_starts(engine_version, STR("0.32.")); }
+
 /* Tokenizer classes that have no special tokens of their own: what the config does not name is not there. */
 static bool plain_class(const struct json_val *config)
 {

@@ -18,6 +18,9 @@
 
 struct text_chat;
 
+/* Is this a version whose message handling is known member by member? */
+bool text_chat_knows(struct str engine_version);
+
 struct text_chat_files {
 	struct str config;               /* tokenizer_config.json: its chat_template, its special tokens */
 	struct str template_file;        /* chat_template.jinja: wins over the config's */

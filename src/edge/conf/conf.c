@@ -134,9 +134,6 @@ static void check_count(struct conf_draft *d)
 static void check_whole(struct conf_draft *d)
 {
 	check_count(d);
-	const struct conf_option *tokens = conf_option_of_key(STR("tokens.from"));
-	if (str_eq(conf_word(tokens->words, d->c->opts.gate.tokens), STR("local")))
-		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("tokens.from"), "local is not in this version (the tokenizer comes later): must be auto, worker or none");
 	if (str_eq(d->c->opts.gate.listen, d->c->opts.ops.admin) && !str_ends(d->c->opts.gate.listen, STR(":0")))
 		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("admin"), "is the address of the data port: must be another one");
 }

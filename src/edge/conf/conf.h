@@ -23,10 +23,15 @@ struct conf_worker {
 	const struct conf_label *labels; size_t n_labels;
 	struct str api_key;                  /* the worker's own key; never shown or logged; "" = none */
 };
+/* Where the tokenizer of a pool's models comes from. Nothing said: the worker's own `root` is looked for on this machine. */
+struct conf_tokenizer {
+	bool worker;                         /* nowhere: the workers are asked */
+	struct str path, repo, revision;     /* a folder, or a repository of the hub's cache ("" = main); "" = none */
+};
 struct conf_pool {
 	struct str name;                     /* "" = the pool of --worker flags */
 	struct str engine;                   /* name of a row of core/engine */
-	struct str tokenizer;                /* kept for the tokenizer; "" = none named */
+	struct conf_tokenizer tokenizer;
 	bool has_routing; int64_t routing;   /* index in the words of option routing */
 	bool drop_authorization;             /* the client's authorization header does not go to the workers */
 	struct str discovery_file;           /* "" = none */

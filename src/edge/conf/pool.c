@@ -179,7 +179,47 @@ static void pool_discovery(struct conf_draft *d, const struct yaml_node *v, stru
 		conf_fault_add(d->faults, conf_at(d, v->pos), path, "names no source: must be file: PATH");
 }
 
-static void pool_tokenizer(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_pool *)into)->tokenizer = conf_text_read(d, v, path); }
+/* ---- tokenizer: worker, {path: FOLDER} or {hub: {repo: ORG/NAME, revision: COMMIT}} */
+
+static void tokenizer_path(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
+{
+	struct str s = conf_text_read(d, v, path);
+	if (s.n > 0)
+		((struct conf_tokenizer *)into)->path = beside(d, s);
+}
+
+static void hub_repo(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_tokenizer *)into)->repo = conf_text_read(d, v, path); }
+static void hub_revision(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_tokenizer *)into)->revision = conf_text_read(d, v, path); }
+
+static const struct conf_field hub_fields[] = { { "repo", hub_repo }, { "revision", hub_revision } };
+
+static void tokenizer_hub(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
+{
+	size_t before = d->faults->list.n;
+	conf_map_read(d, v, path, hub_fields, ARRAY_LEN(hub_fields), into);
+	if (d->faults->list.n == before && ((struct conf_tokenizer *)into)->repo.n == 0)
+		conf_fault_add(d->faults, conf_at(d, v->pos), path, "names no repository: must have repo: ORG/NAME");
+}
+
+static const struct conf_field tokenizer_fields[] = { { "path", tokenizer_path }, { "hub", tokenizer_hub } };
+
+static void pool_tokenizer(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
+{
+	struct conf_tokenizer *t = &((struct conf_pool *)into)->tokenizer;
+	size_t before = d->faults->list.n;
+	if (v->kind == YAML_STRING && str_eq(v->text, STR("worker"))) {
+		t->worker = true;
+		return;
+	}
+	if (v->kind != YAML_MAP) {
+		conf_fault_add(d->faults, conf_at(d, v->pos), path, "must be worker, {path: FOLDER} or {hub: {repo: ORG/NAME, revision: COMMIT}}");
+		return;
+	}
+	conf_map_read(d, v, path, tokenizer_fields, ARRAY_LEN(tokenizer_fields), t);
+	if (d->faults->list.n == before && (t->path.n > 0) == (t->repo.n > 0))
+		conf_fault_add(d->faults, conf_at(d, v->pos), path, "must have path or hub, one of them");
+}
+
 static void pool_accelerator(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_pool *)into)->accelerator = conf_text_read(d, v, path); }
 static void pool_key(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_pool *)into)->api_key = conf_text_read(d, v, path); }
 static void pool_key_file(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { read_key_file(d, v, path, &((struct conf_pool *)into)->api_key); }

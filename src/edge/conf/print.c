@@ -54,6 +54,15 @@ static enum err print_worker(struct buf *b, const struct conf_worker *w)
 	return w->api_key.n > 0 ? buf_add(b, STR("    # a key is set; it is not shown\n")) : ERR_OK;
 }
 
+static enum err print_tokenizer(struct buf *b, const struct conf_tokenizer *t)
+{
+	if (t->worker)
+		return buf_add(b, STR("  tokenizer: worker\n"));
+	TRY(print_text(b, "  tokenizer:\n    path: ", t->path));
+	TRY(print_text(b, "  tokenizer:\n    hub:\n      repo: ", t->repo));
+	return print_text(b, "      revision: ", t->revision);
+}
+
 static enum err print_pool(struct buf *b, const struct conf_pool *p)
 {
 	TRY(buf_printf(b, "---\napiVersion: kvasir.dev/v1alpha1\nkind: WorkerPool\nmetadata:\n"));
@@ -62,7 +71,7 @@ static enum err print_pool(struct buf *b, const struct conf_pool *p)
 	TRY(buf_printf(b, "  engine: %.*s\n  authorization: %s\n", STR_ARG(p->engine), p->drop_authorization ? "drop" : "pass"));
 	if (p->has_routing)
 		TRY(buf_printf(b, "  routing: %.*s\n", STR_ARG(conf_word(conf_option_of_key(STR("routing"))->words, p->routing))));
-	TRY(print_text(b, "  tokenizer: ", p->tokenizer));
+	TRY(print_tokenizer(b, &p->tokenizer));
 	TRY(print_text(b, "  discovery:\n    file: ", p->discovery_file));
 	if (p->n_workers > 0)
 		TRY(buf_add(b, STR("  workers:\n")));

@@ -205,6 +205,7 @@ void feed_configure(struct feed *f, struct conf *c)
 {
 	struct conf *old = f->conf;
 	f->conf = conf_ref(c);
+	model_store_reload(f->tokenizers);
 	follow_files(f);
 	feed_apply(f);
 	conf_unref(old);
@@ -301,6 +302,7 @@ struct feed *feed_new(const struct feed_opts *o)
 	f->on_view = o->on_view;
 	f->arg = o->arg;
 	f->metrics = obs_set_new(rows, FEED_M_COUNT);
+	f->tokenizers = model_store_new(f->loop);
 	list_init(&f->workers);
 	list_init(&f->pending);
 	f->brain = make_brain(f, seed);
@@ -332,12 +334,14 @@ void feed_free(struct feed *f)
 	http_pool_free(f->pool);
 	feed_view_unref(f->view);
 	brain_free(f->brain);
+	model_store_free(f->tokenizers);
 	obs_set_free(f->metrics);
 	conf_unref(f->conf);
 	free(f);
 }
 
 struct brain *feed_brain(struct feed *f) { return f->brain; }
+size_t feed_tokenizers(const struct feed *f, struct arena *a, const struct model_info **ret_infos) { return model_store_list(f->tokenizers, a, ret_infos); }
 struct feed_view *feed_view_now(const struct feed *f) { return f->view; }
 
 void feed_drain(struct feed *f)

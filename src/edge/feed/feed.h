@@ -14,6 +14,7 @@
 #include "http/client.h"
 #include "io/zmq.h"
 #include "kv/rank.h"
+#include "model/model.h"
 #include "obs/metric.h"
 
 struct feed;
@@ -61,6 +62,9 @@ struct feed_discovery_info {
 	size_t workers, bad_lines;
 };
 size_t feed_discoveries(const struct feed *f, struct arena *a, const struct feed_discovery_info **ret_infos);
+
+/* The tokenizers of the models that are served now. */
+size_t feed_tokenizers(const struct feed *f, struct arena *a, const struct model_info **ret_infos);
 
 /* Counters (one thread: the hub's). */
 const struct obs_set *feed_metrics(const struct feed *f);

@@ -8,10 +8,11 @@
 #include "feed/feed.h"
 #include "feed/learn.h"
 #include "feed/metric.h"
+#include "model/model.h"
 
 enum { FEED_TURN_BLOCKS = 2000, FEED_MAX_REPLAYS = 8, FEED_REPLAY_TRIES = 3 };
 
-enum feed_job_kind { FEED_JOB_HEALTH, FEED_JOB_MODELS, FEED_JOB_METRICS, FEED_JOB_SOURCES, FEED_JOBS };
+enum feed_job_kind { FEED_JOB_HEALTH, FEED_JOB_MODELS, FEED_JOB_METRICS, FEED_JOB_SOURCES, FEED_JOB_VERSION, FEED_JOBS };
 
 /* One question asked again and again; at most one under way. */
 struct feed_job {
@@ -47,6 +48,8 @@ struct feed_worker {
 	struct feed_models models;
 	struct feed_metrics metrics;
 	bool has_metrics;
+	struct str version;                  /* the engine's, heap; "" = not said */
+	bool version_final;
 	/* events */
 	struct arena sources_arena;
 	struct feed_sources sources;
@@ -75,6 +78,7 @@ struct feed {
 	void (*on_view)(void *arg, struct feed_view *v);
 	void *arg;
 	struct obs_set *metrics;
+	struct model_store *tokenizers;
 	unsigned ticks;
 };
 

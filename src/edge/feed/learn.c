@@ -54,6 +54,20 @@ enum err feed_learn_models(struct str json, struct arena *a, struct feed_models 
 	return e;
 }
 
+/* ---- /version */
+
+struct str feed_learn_version(struct str json)
+{
+	struct json_doc *d;
+	struct str s = { 0 }, copy = { 0 };
+	if (json_parse(json, 64 << 10, &d) != ERR_OK)
+		return copy;
+	if (json_str(json_get(json_root(d), STR("version")), &s) && s.n > 0 && s.n <= 64)
+		copy = str_clone(s);
+	json_free(d);
+	return copy;
+}
+
 /* ---- /metrics */
 
 struct scrape { const struct engine *e; struct feed_metrics *m; };

@@ -14,6 +14,9 @@ struct feed_model { struct str id, root, parent; uint32_t max_model_len; };   /*
 struct feed_models { const struct feed_model *p; size_t n; uint32_t max_model_len; };   /* the least of the base models; 0 = not said */
 must_use enum err feed_learn_models(struct str json, struct arena *a, struct feed_models *ret_m);
 
+/* /version: {"version": "0.32.0"}; a heap copy, or "" (NULL). */
+struct str feed_learn_version(struct str json);
+
 struct feed_gauges { bool seen; uint32_t running, waiting; double kv_usage; };
 struct feed_metrics {
 	uint32_t n_ranks;                    /* ranks named by labels; at least 1 */

@@ -1,13 +1,15 @@
 /* The questions a worker is asked again and again, each with its own timer and jitter, at most one of a kind under way:
  * is it healthy, which models, its gauges, where its events are. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "feed/feed_priv.h"
 
-static const char *const job_words[FEED_JOBS] = { "health", "models", "metrics", "event_sources" };
-static const struct str job_paths[FEED_JOBS] = { STR_INIT("/health"), STR_INIT("/v1/models"), STR_INIT("/metrics"), STR_INIT("/kv_event_sources") };
+static const char *const job_words[FEED_JOBS] = { "health", "models", "metrics", "event_sources", "version" };
+static const struct str job_paths[FEED_JOBS] = { STR_INIT("/health"), STR_INIT("/v1/models"), STR_INIT("/metrics"), STR_INIT("/kv_event_sources"),
+                                             STR_INIT("/version") };
 
 enum { RETRY_US = 1000000, BOOT_RETRY_US = 500000 };
 
@@ -20,7 +22,8 @@ static int64_t interval(const struct feed_job *j)
 	case FEED_JOB_HEALTH: return j->w->up ? o->probe_interval_us : MIN(o->probe_interval_us, j->w->ever_up ? RETRY_US : BOOT_RETRY_US);
 	case FEED_JOB_MODELS: return j->w->models.n > 0 && !j->w->unauthorized ? o->models_interval_us : MIN(o->models_interval_us, 2 * RETRY_US);
 	case FEED_JOB_METRICS: return o->scrape_interval_us;
-	case FEED_JOB_SOURCES: return 2 * RETRY_US;
+	case FEED_JOB_SOURCES:
+	case FEED_JOB_VERSION: return 2 * RETRY_US;
 	case FEED_JOBS: break;
 	}
 	return RETRY_US;
@@ -200,6 +203,22 @@ static void took_sources(struct feed_worker *w, int status, struct str body)
 	feed_follow(w);
 }
 
+/* ---- the engine's version */
+
+static void took_version(struct feed_worker *w, int status, struct str body)
+{
+	struct str version = { 0 };
+	if (status >= 500)
+		return;
+	w->version_final = true;
+	if (status == 200)
+		version = feed_learn_version(body);
+	if (!str_eq(version, w->version))
+		feed_mark(w->feed);
+	free((void *)(uintptr_t)w->version.p);
+	w->version = version;
+}
+
 /* ---- the round */
 
 static void answered(void *arg, enum err e, int status, struct http_headers h, struct str body)
@@ -227,6 +246,10 @@ static void answered(void *arg, enum err e, int status, struct http_headers h, s
 		if (e == ERR_OK)
 			took_sources(w, status, body);
 		break;
+	case FEED_JOB_VERSION:
+		if (e == ERR_OK)
+			took_version(w, status, body);
+		break;
 	case FEED_JOBS: break;
 	}
 	feed_refresh(w->feed);
@@ -241,6 +264,8 @@ static bool is_due(const struct feed_job *j)
 		return true;
 	if (j->kind == FEED_JOB_SOURCES)
 		return w->up && !w->draining && !w->sources_final;
+	if (j->kind == FEED_JOB_VERSION)
+		return w->up && !w->version_final;
 	return w->up;
 }
 

@@ -18,6 +18,8 @@ void feed_view_unref(struct feed_view *v)
 {
 	if (v == NULL || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	for (size_t i = 0; i < v->n_models; i++)
+		model_unref(v->models[i].tokenizer);
 	arena_done(&v->arena);
 	free(v);
 }
@@ -108,12 +110,66 @@ static int by_model(const void *a, const void *b)
 	return c ? c : (x->max_model_len > y->max_model_len) - (x->max_model_len < y->max_model_len);
 }
 
-static void make_model(const struct feed *f, struct feed_view *v, const struct feed_model *m, struct feed_view_model *out)
+/* ---- tokenizers */
+
+static struct str tokens_word(const struct feed *f)
 {
-	const struct conf_option *row = conf_option_of_key(STR("tokens.from"));
+	return conf_word(conf_option_of_key(STR("tokens.from"))->words, f->conf->opts.gate.tokens);
+}
+
+/* What the pool says, else the option, else nothing: the root decides. */
+static struct model_source source_of(const struct feed *f, struct str pool)
+{
+	const struct conf_pool *p = feed_pool(f, pool);
+	struct str s = f->conf->opts.gate.tokenizer;
+	if (p != NULL && (p->tokenizer.worker || p->tokenizer.path.n > 0 || p->tokenizer.repo.n > 0))
+		return (struct model_source){ p->tokenizer.worker, p->tokenizer.path, p->tokenizer.repo, p->tokenizer.revision };
+	if (str_eq(s, STR("worker")))
+		return (struct model_source){ .worker = true };
+	if (s.n > 0 && (s.p[0] == '/' || s.p[0] == '.'))
+		return (struct model_source){ .path = s };
+	return (struct model_source){ .repo = s };
+}
+
+/* An adapter's tokenizer is its base model's. */
+static struct str root_of(const struct feed_worker *w, const struct feed_model *m)
+{
+	for (size_t i = 0; m->parent.n > 0 && i < w->models.n; i++)
+		if (str_eq(w->models.p[i].id, m->parent))
+			return w->models.p[i].root;
+	return m->parent.n > 0 ? (struct str){ "", 0 } : m->root;
+}
+
+static struct model *tokenizer_of(const struct feed *f, const struct feed_worker *w, const struct feed_model *m)
+{
+	struct model_source source = source_of(f, w->pool);
+	struct str root = root_of(w, m);
+	struct model_want want = { .root = root, .source = &source, .known_version = text_chat_knows(w->version) };
+	if (!str_eq(tokens_word(f), STR("auto")) && !str_eq(tokens_word(f), STR("local")))
+		return NULL;
+	if (root.n == 0 || !w->version_final)
+		return NULL;
+	struct model *t = model_store_get(f->tokenizers, &want);
+	return t != NULL ? model_ref(t) : NULL;
+}
+
+/* Workers of one model name that do not agree on its tokenizer: none is used. */
+static void merge_tokenizer(struct feed_view_model *kept, struct feed_view_model *other)
+{
+	if (kept->tokenizer != other->tokenizer) {
+		model_unref(kept->tokenizer);
+		kept->tokenizer = NULL;
+	}
+	model_unref(other->tokenizer);
+	other->tokenizer = NULL;
+}
+
+static void make_model(const struct feed *f, struct feed_view *v, const struct feed_worker *w, const struct feed_model *m, struct feed_view_model *out)
+{
+	struct str from = tokens_word(f);
 	*out = (struct feed_view_model){
 		.id = arena_str(&v->arena, m->id), .root = arena_str(&v->arena, m->root), .parent = arena_str(&v->arena, m->parent), .max_model_len = m->max_model_len,
-		.adapter = m->parent.n > 0, .text_from_workers = !str_eq(conf_word(row->words, f->conf->opts.gate.tokens), STR("none")),
+		.adapter = m->parent.n > 0, .text_from_workers = str_eq(from, STR("auto")) || str_eq(from, STR("worker")), .tokenizer = tokenizer_of(f, w, m),
 	};
 	out->n_block_sizes = (uint32_t)brain_block_sizes(f->brain, m->id, out->block_sizes);
 }
@@ -129,14 +185,17 @@ static void make_models(const struct feed *f, struct feed_view *v)
 	LIST_FOR(&f->workers, it) {
 		const struct feed_worker *w = container_of(it, struct feed_worker, node);
 		for (size_t i = 0; i < w->models.n && !w->draining; i++)
-			make_model(f, v, &w->models.p[i], &list[n++]);
+			make_model(f, v, w, &w->models.p[i], &list[n++]);
 	}
 	qsort(list, n, sizeof(*list), by_model);
 	for (size_t i = 0; i < n; i++)
 		if (kept == 0 || !str_eq(list[kept - 1].id, list[i].id))
 			list[kept++] = list[i];
+		else
+			merge_tokenizer(&list[kept - 1], &list[i]);
 	v->models = list;
 	v->n_models = kept;
+	model_store_sweep(f->tokenizers);
 }
 
 struct feed_view *feed_view_make(const struct feed *f)

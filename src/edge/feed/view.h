@@ -8,6 +8,7 @@
 #include "brain/brain.h"
 #include "io/addr.h"
 
+struct model;
 struct feed_view_worker {
 	brain_worker id;
 	struct str url;                 /* "http://host:port" as configured, no credentials */
@@ -29,6 +30,7 @@ struct feed_view_model {            /* one entry of the merged /v1/models */
 	uint32_t block_sizes[KV_MAX_SIZES]; uint32_t n_block_sizes;
 	bool adapter;
 	bool text_from_workers;         /* token ids may be asked of the workers (--tokens auto|worker) */
+	struct model *tokenizer;        /* the one in this process, perhaps not ready yet; NULL: none (held by the view) */
 };
 struct feed_view {
 	_Atomic uint32_t refs;
