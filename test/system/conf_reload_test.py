@@ -252,9 +252,9 @@ def serve(*args):
 def test_faults_of_flags_and_files_together(tmp_path):
     file = tmp_path / "p.yaml"
     file.write_text(pool(["ftp://x"]))
-    r = serve("-c", file, "--worker", "https://a:1", "--threads", "0", "--tokens", "local")
+    r = serve("-c", file, "--worker", "https://a:1", "--threads", "0", "--tokens", "locals")
     assert r.returncode == 1
-    for word in (f"{file}:6:", "spec.workers[0].url", "--worker: ", "--threads: ", "TLS", "not in this version"):
+    for word in (f"{file}:6:", "spec.workers[0].url", "--worker: ", "--threads: ", "TLS", "auto, local, worker or none"):
         assert word in r.stderr, (word, r.stderr)
 
 

@@ -241,6 +241,11 @@ void text_chat_free(struct text_chat *c)
 	free(c);
 }
 
+bool text_chat_uses_clock(const struct text_chat *c)
+{
+	return jinja_uses_clock(c->plain.jinja) || (c->tools.jinja && jinja_uses_clock(c->tools.jinja));
+}
+
 /* ---- a request's variables */
 
 struct request {

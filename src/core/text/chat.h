@@ -37,6 +37,7 @@ struct text_chat_files {
  * compile; `why` (NUL-terminated) says it. */
 must_use enum err text_chat_load(const struct text_chat_files *f, const struct tok *t, char *why, size_t why_cap, struct text_chat **ret_c);
 void text_chat_free(struct text_chat *c);        /* NULL is fine */
+bool text_chat_uses_clock(const struct text_chat *c);
 
 struct text_chat_job {
 	const struct json_val *body;     /* the request */

@@ -72,6 +72,7 @@ void text_local_unref(struct text_local *l)
 }
 
 bool text_local_has_chat(const struct text_local *l) { return l->chat != NULL; }
+bool text_local_uses_clock(const struct text_local *l) { return l->chat && text_chat_uses_clock(l->chat); }
 const struct tok *text_local_tok(const struct text_local *l) { return l->tok; }
 size_t text_local_bytes(const struct text_local *l) { return sizeof(*l) + tok_bytes_held(l->tok); }
 

@@ -22,6 +22,7 @@
 #include "gate/metric.h"
 #include "http/client.h"
 #include "http/server.h"
+#include "model/model.h"
 #include "text/cache.h"
 #include "text/offer.h"
 #include "wire/sse.h"
@@ -36,6 +37,7 @@ enum {
 	GATE_IDS_REST_US = 1000 * 1000, /* a worker that was late is not asked for so long while others can be */
 	GATE_IDS_TRIES = 4, /* and when no other can be: at most so many at once */
 	GATE_IDS_MAX_CALLS = 512,
+	GATE_LOCAL_INLINE_BYTES = 256 << 10, /* longer bodies are tokenised on the thread pool */
 	GATE_SWEEP_US = 100 * 1000, /* how often silence is looked for */
 	GATE_DOWN_SILENCE_US = 1000 * 1000, /* silent for so long, and its worker takes no connection: dead */
 	GATE_FLUSH_US = 1000 * 1000, /* after the drain's limit, for the last error events */
@@ -93,21 +95,30 @@ struct gate_worker {
 };
 
 struct gate_req;
-/* A question for token ids: outlives the request that asked it first, so that a late answer still fills the cache. */
+/* A question for token ids, to the thread pool or to a worker: outlives the request that asked it first, so that a late answer
+ * still fills the cache. */
 struct gate_ids_call {
 	struct list node; /* gate.ids_calls */
-	struct gate *gate;
+	struct gate *gate; /* NULL: it went while the thread pool was at work */
 	struct hash128 digest;
 	enum text_form form;
 	enum text_call call;
 	brain_worker worker;
+	bool open; /* counted among the worker's */
 	struct feed_view *view;
+	struct str model_id; /* in the view */
+	bool from_workers; /* they may be asked */
 	struct str body; /* the client's, copied: another way of asking may be needed */
 	int64_t charged;
-	struct str authorization; /* own copy */
+	struct str authorization; /* the client's, own copy */
 	struct mono started;
 	struct http_fetch *fetch;
 	struct gate_req *leader; /* NULL: it has given up */
+	struct model *model; /* local.c: whose ids these are */
+	struct text_ids *ours; /* made here: to be taken, or to be compared */
+	bool away, comparing; /* the thread pool has it; the worker's answer is held against ours */
+	enum err local_err;
+	const char *local_why;
 };
 
 struct gate_req {
@@ -137,6 +148,7 @@ struct gate_req {
 	struct text_wait ids_wait;
 	struct gate_ids_call *ids_call; /* this request leads it */
 	struct text_ids *ids;
+	struct model *ids_model; /* made by this one; NULL: by a worker, or remembered */
 	const char *ids_why; /* static: why there are none */
 	const struct text_prompt *prompt; /* the one that is keyed */
 	struct kv_prompt keys;
@@ -188,6 +200,7 @@ struct gate {
 	struct map workers; /* brain_worker -> struct gate_worker */
 	struct text_cache *cache;
 	struct list reqs, ids_waiting, ids_calls;
+	struct list scratches; /* local.c, last used first */
 	uint32_t ids_turn;
 	struct io_timer *ids_timer, *sweep_timer, *drain_timer;
 	struct buf log; /* access lines not yet written */
@@ -225,6 +238,18 @@ void gate_ids(struct gate_req *r);
 void gate_ids_leave(struct gate_req *r); /* gives up waiting; harmless otherwise */
 void gate_ids_free(struct gate *g);
 void gate_ids_on_timer(void *arg);
+/* A copy of the request's body and of what asking needs, charged like any body; NULL: the memory is used up. */
+struct gate_ids_call *gate_ids_call_new(struct gate_req *r, struct model *m);
+
+/* local.c: ids from the tokenizer in this process */
+enum gate_local { GATE_LOCAL_DONE, GATE_LOCAL_AWAY, GATE_LOCAL_NOT };
+enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct gate_ids_call **ret_call);
+void gate_local_back(void *call); /* ids.c: the thread pool is done with it */
+void gate_local_left(struct gate *g, const char *why); /* counts a prompt that it left to the workers */
+void gate_local_digest(struct gate_req *r);
+void gate_local_compare(struct gate *g, struct model *m, const struct text_ids *ours, const struct text_ids *theirs);
+void gate_local_usage(struct gate_req *r); /* the worker has said how long the prompt was */
+void gate_local_free(struct gate *g);
 void gate_ask(struct gate_req *r);
 void gate_legs(struct gate_req *r); /* sends to leg r->leg, or the next that works */
 void gate_leg_failed(struct gate_req *r); /* it took no connection: on to the next */

@@ -1,4 +1,4 @@
-/* Stage 3: the token ids of the prompt: given by the client, remembered, or asked of a worker.
+/* Stage 3: the token ids of the prompt: given by the client, remembered, made here (local.c), or asked of a worker.
  *
  * A question belongs to the prompt, not to the request: equal prompts that come meanwhile wait for the same answer, and a
  * late answer still fills the cache. A request waits for its budget and no longer; it is never refused for want of ids.
@@ -162,34 +162,60 @@ static const struct feed_view_worker *choose(struct gate *g, const struct feed_v
 
 static struct gate_worker *call_worker(struct gate_ids_call *c) { return map_get_ptr(&c->gate->workers, c->worker); }
 
-static void call_free(struct gate_ids_call *c)
+/* Off the gate's books: nothing of it is the gate's any more. */
+static void call_leave(struct gate_ids_call *c)
 {
-	struct gate_worker *k = call_worker(c);
+	struct gate_worker *k = c->open ? call_worker(c) : NULL;
 	if (k && k->ids_open)
 		k->ids_open--;
+	c->open = false;
 	list_del(&c->node);
 	bool given = gate_charge(c->gate, &c->charged, 0);
 	must(given);
+	if (c->leader)
+		c->leader->ids_call = NULL;
+	c->leader = NULL;
+	c->gate = NULL;
+}
+
+static void call_free(struct gate_ids_call *c)
+{
+	if (c->gate)
+		call_leave(c);
 	feed_view_unref(c->view);
+	text_ids_unref(c->ours);
+	model_unref(c->model);
 	free((char *)(uintptr_t)c->body.p);
 	free((char *)(uintptr_t)c->authorization.p);
 	free(c);
 }
 
-static void call_over(struct gate_ids_call *c, enum err e, struct text_ids *ids)
+/* The answer goes to the cache, to those who wait there, and to the leader. */
+static void call_tell(struct gate_ids_call *c, enum err e, struct text_ids *ids)
 {
 	struct gate *g = c->gate;
 	struct gate_req *leader = c->leader;
-	struct hash128 digest = c->digest;
 	if (leader)
 		leader->ids_call = NULL;
-	call_free(c);
+	c->leader = NULL;
 	if (e == ERR_OK)
-		text_cache_fill(g->cache, digest, ids);
+		text_cache_fill(g->cache, c->digest, ids);
 	else
-		text_cache_fail(g->cache, digest, e);
+		text_cache_fail(g->cache, c->digest, e);
+	if (leader && e == ERR_OK && c->ours)
+		leader->ids_model = model_ref(c->model);
 	if (leader)
-		answered(leader, e, ids, "call");
+		answered(leader, e, ids, c->ours ? "local" : "call");
+}
+
+static void call_over(struct gate_ids_call *c, enum err e, struct text_ids *ids)
+{
+	struct gate *g = c->gate;
+	if (c->comparing && e == ERR_OK)
+		gate_local_compare(g, c->model, c->ours, ids);
+	else if (!c->comparing)
+		call_tell(c, e, ids);
+	call_free(c);
 	text_ids_unref(ids);
 	arm(g);
 }
@@ -228,13 +254,14 @@ static void on_fetched(void *arg, enum err e, int status, struct http_headers h,
 		call_over(c, e, ids);
 }
 
-static struct http_headers call_headers(const struct gate_ids_call *c, struct http_header h[3])
+static struct http_headers call_headers(const struct gate_ids_call *c, const struct feed_view_worker *w, struct http_header h[3])
 {
 	size_t n = 0;
 	h[n++] = (struct http_header){ STR("content-type"), STR("application/json") };
 	h[n++] = (struct http_header){ STR("accept-encoding"), STR("identity") };
-	if (c->authorization.n)
-		h[n++] = (struct http_header){ STR("authorization"), c->authorization };
+	struct str own = w->authorization.n || !w->pass_client_authorization ? w->authorization : c->authorization;
+	if (own.n)
+		h[n++] = (struct http_header){ STR("authorization"), own };
 	return (struct http_headers){ h, n };
 }
 
@@ -259,7 +286,7 @@ static enum err call_send(struct gate_ids_call *c)
 		struct http_fetch_opts o = { .addr = w->addr,
 			.method = STR("POST"),
 			.host = w->host,
-			.headers = call_headers(c, h),
+			.headers = call_headers(c, w, h),
 			.body = buf_str(&ask),
 			.max_bytes = GATE_IDS_ANSWER_MAX_BYTES,
 			.timeout_us = GATE_IDS_CALL_US };
@@ -274,52 +301,133 @@ static enum err call_send(struct gate_ids_call *c)
 	return e;
 }
 
-static struct str worker_authorization(struct gate_req *r, const struct feed_view_worker *w)
-{
-	if (w->authorization.n || !w->pass_client_authorization || !r->hr)
-		return w->authorization;
-	return http_find(r->hr->headers, STR("authorization"));
-}
-
-/* The body is copied for the question: the request may be over before the answer comes. Charged like any body. */
-static enum err lead(struct gate_req *r)
+/* The request may be over before the answer comes: the question keeps what it needs. */
+struct gate_ids_call *gate_ids_call_new(struct gate_req *r, struct model *m)
 {
 	struct gate *g = r->gate;
-	const struct feed_view_worker *w = choose(g, r->view, r->model->id);
-	if (!w)
-		return ERR_NO_WORKER;
 	struct gate_ids_call *c = must_calloc(1, sizeof(*c));
 	*c = (struct gate_ids_call){ .gate = g,
 		.digest = r->facts.digest,
-		.worker = w->id,
 		.view = feed_view_ref(r->view),
-		.leader = r,
-		.form = r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS };
+		.model_id = r->model->id,
+		.from_workers = r->model->text_from_workers,
+		.form = r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS,
+		.model = m ? model_ref(m) : NULL };
 	list_add_tail(&g->ids_calls, &c->node);
-	gate_worker_of(g, w)->ids_open++;
-	enum err e = gate_charge(g, &c->charged, (int64_t)r->body_bytes) ? ERR_OK : ERR_LIMIT;
-	if (e == ERR_OK) {
-		c->body = str_clone((struct str){ r->body, r->body_bytes });
-		c->authorization = str_clone(worker_authorization(r, w));
-		e = call_send(c);
-	}
-	if (e != ERR_OK)
+	if (!gate_charge(g, &c->charged, (int64_t)r->body_bytes)) {
 		call_free(c);
-	else
-		r->ids_call = c;
-	return e;
+		return NULL;
+	}
+	c->body = str_clone((struct str){ r->body, r->body_bytes });
+	c->authorization = str_clone(r->hr ? http_find(r->hr->headers, STR("authorization")) : (struct str){ 0 });
+	return c;
 }
 
-static void ask_workers(struct gate_req *r)
+static enum err to_worker(struct gate_ids_call *c)
+{
+	const struct feed_view_worker *w = choose(c->gate, c->view, c->model_id);
+	if (!w)
+		return ERR_NO_WORKER;
+	c->worker = w->id;
+	c->open = true;
+	gate_worker_of(c->gate, w)->ids_open++;
+	return call_send(c);
+}
+
+static enum err lead(struct gate_req *r)
+{
+	struct gate_ids_call *c = gate_ids_call_new(r, NULL);
+	if (!c)
+		return ERR_LIMIT;
+	enum err e = to_worker(c);
+	if (e != ERR_OK) {
+		call_free(c);
+		return e;
+	}
+	c->leader = r;
+	r->ids_call = c;
+	return ERR_OK;
+}
+
+/* ---- the tokenizer in this process */
+
+/* Asks a worker for the same prompt, beside the request. */
+static void compare(struct gate_ids_call *c)
+{
+	c->comparing = true;
+	if (to_worker(c) != ERR_OK)
+		call_free(c);
+}
+
+static void local_done(struct gate_req *r, struct text_ids *ids)
+{
+	struct model *m = r->model->tokenizer;
+	struct gate_ids_call *c = model_check_due(m) ? gate_ids_call_new(r, m) : NULL;
+	text_cache_fill(r->gate->cache, r->facts.digest, ids);
+	if (c) {
+		c->ours = text_ids_ref(ids);
+		compare(c);
+	}
+	r->ids_model = model_ref(m);
+	take_ids(r, ids, "local");
+}
+
+void gate_local_back(void *arg)
+{
+	struct gate_ids_call *c = arg;
+	struct gate *g = c->gate;
+	c->away = false;
+	if (!g) {
+		call_free(c);
+		return;
+	}
+	if (c->local_err == ERR_OK) {
+		call_tell(c, ERR_OK, c->ours);
+		if (model_check_due(c->model))
+			compare(c);
+		else
+			call_free(c);
+		arm(g);
+		return;
+	}
+	gate_local_left(g, c->local_why);
+	enum err e = c->from_workers ? to_worker(c) : ERR_UNSUPPORTED;
+	if (e != ERR_OK)
+		call_over(c, e, NULL);
+}
+
+/* True: it answered, or will. */
+static bool find_here(struct gate_req *r)
+{
+	struct gate_ids_call *c = NULL;
+	struct text_ids *ids = NULL;
+	switch (gate_local(r, &ids, &c)) {
+	case GATE_LOCAL_DONE:
+		local_done(r, ids);
+		return true;
+	case GATE_LOCAL_AWAY:
+		c->leader = r;
+		r->ids_call = c;
+		wait_for_ids(r);
+		return true;
+	case GATE_LOCAL_NOT: break;
+	}
+	return false;
+}
+
+static void find_ids(struct gate_req *r)
 {
 	struct text_ids *ids = NULL;
+	gate_local_digest(r);
 	r->ids_wait.fn = on_shared_answer;
 	switch (text_cache_ask(r->gate->cache, r->facts.digest, &r->ids_wait, &ids)) {
 	case TEXT_HIT: take_ids(r, ids, "cache"); return;
 	case TEXT_JOIN: wait_for_ids(r); return;
 	case TEXT_LEAD: break;
 	}
-	enum err e = lead(r);
+	if (find_here(r))
+		return;
+	enum err e = r->model->text_from_workers ? lead(r) : ERR_UNSUPPORTED;
 	if (e == ERR_OK) {
 		wait_for_ids(r);
 		return;
@@ -359,10 +467,10 @@ void gate_ids(struct gate_req *r)
 		go_on(r, why);
 	else if (r->facts.form == API_PROMPT_IDS && !r->facts.truncates)
 		given_ids(r);
-	else if (!r->model->text_from_workers)
+	else if (!r->model->text_from_workers && !r->model->tokenizer)
 		no_ids(r, "off");
 	else
-		ask_workers(r);
+		find_ids(r);
 }
 
 void gate_ids_free(struct gate *g)
@@ -372,12 +480,14 @@ void gate_ids_free(struct gate *g)
 		struct gate_ids_call *c = container_of(it, struct gate_ids_call, node);
 		if (c->fetch)
 			http_fetch_abort(c->fetch);
-		if (c->leader)
-			c->leader->ids_call = NULL;
-		call_free(c);
+		if (c->away)
+			call_leave(c); /* the thread pool still reads it */
+		else
+			call_free(c);
 	}
 	LIST_FOR_SAFE(&g->ids_waiting, it)
 	gate_ids_leave(container_of(it, struct gate_req, ids_node));
 	text_cache_free(g->cache);
 	g->cache = NULL;
+	gate_local_free(g);
 }

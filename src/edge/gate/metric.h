@@ -26,6 +26,10 @@
 		&obs_bounds_short_us, 1e-6, 64, "path")                                                                                    \
 	X(GATE_M_IDS, COUNTER, "kvasir_token_ids_total", "Prompts by where their token ids came from, or why there were none.", NULL, 1,   \
 		64, "source")                                                                                                              \
+	X(GATE_M_LEFT, COUNTER, "kvasir_token_ids_left_total",                                                                             \
+		"Prompts that the tokenizer in this process left to the workers, by reason.", NULL, 1, 96, "reason")                       \
+	X(GATE_M_COMPARED, COUNTER, "kvasir_token_ids_compared_total",                                                                     \
+		"Our token ids held against a worker's: same, different, or other_length (its usage).", NULL, 1, 8, "result")              \
 	X(GATE_M_IDS_TIME, HISTOGRAM, "kvasir_token_ids_seconds", "Wait of a request for token ids (cache hits left out).",                \
 		&obs_bounds_short_us, 1e-6, 1)                                                                                             \
 	X(GATE_M_TOK_PROMPT, COUNTER, "kvasir_prompt_tokens_total", "Prompt tokens as the workers reported them.", NULL, 1, 1)             \

@@ -75,6 +75,7 @@ void gate_req_maybe_free(struct gate_req *r)
 	list_del(&r->on_worker);
 	gate_body_free(r);
 	text_ids_unref(r->ids);
+	model_unref(r->ids_model);
 	feed_view_unref(r->view);
 	arena_done(&r->arena);
 	r->magic = 0;

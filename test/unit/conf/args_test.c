@@ -82,7 +82,7 @@ static void test_all_faults_of_the_line_at_once(void **state)
 	assert_true(f.list.n == 1 && str_find(f.list.p[0].what, STR("nothing to serve")) != SIZE_MAX);
 	conf_args_done(&a);
 	conf_faults_done(&f);
-	assert_true(parse(ARGS("--worker", "https://a:1", "--worker", "http://b:1", "--worker", "http://b:1/", "--threads", "many", "--tokens", "local", "--routing", "best"), &a, &f));
+	assert_true(parse(ARGS("--worker", "https://a:1", "--worker", "http://b:1", "--worker", "http://b:1/", "--threads", "many", "--tokens", "locals", "--routing", "best"), &a, &f));
 	assert_null(conf_load(&a.sources, 1, &f));
 	assert_int_equal(f.list.n, 5);
 	conf_args_done(&a);

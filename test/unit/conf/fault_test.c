@@ -84,6 +84,23 @@ static void test_every_fault_of_a_pool_at_once(void **state)
 	expect(text, want, ARRAY_LEN(want));
 }
 
+static void test_tokenizer(void **state)
+{
+	(void)state;
+	static const char *const texts[] = { "house", "{path: }", "{path: /a, hub: {repo: b/c}}", "{hub: {revision: x}}", "{hub: b/c}", "{folder: /a}", "[worker]" };
+	static const struct expected want[] = {
+		{ 5, 14, "spec.tokenizer", "worker, {path: FOLDER}" }, { 5, 21, "spec.tokenizer.path", "must be a text" },
+		{ 5, 14, "spec.tokenizer", "one of them" }, { 5, 20, "spec.tokenizer.hub", "names no repository" },
+		{ 5, 20, "spec.tokenizer.hub", "must be a mapping of repo, revision" }, { 5, 15, "spec.tokenizer.folder", "allowed are path, hub" },
+		{ 5, 14, "spec.tokenizer", "worker, {path: FOLDER}" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		char text[512];
+		snprintf(text, sizeof(text), POOL "  tokenizer: %s\n  workers: [http://a:1]\n", texts[i]);
+		expect(text, &want[i], 1);
+	}
+}
+
 static void test_gateway_options(void **state)
 {
 	(void)state;
@@ -93,7 +110,7 @@ static void test_gateway_options(void **state)
 		"  timeouts:\n"
 		"    stall: 5\n"
 		"  routing: [kv]\n"
-		"  tokens: {from: local}\n"
+		"  tokens: {from: locals}\n"
 		"  listen: 8080x\n"
 		"  accessLog: yes\n";
 	static const struct expected want[] = {
@@ -102,9 +119,9 @@ static void test_gateway_options(void **state)
 		{ 6, 28, "spec.limits.heder", "allowed are header, headers, body" },
 		{ 8, 12, "spec.timeouts.stall", "with a unit" },
 		{ 9, 12, "spec.routing", "must be a text" },
+		{ 10, 18, "spec.tokens.from", "auto, local, worker or none" },
 		{ 11, 11, "spec.listen", "ADDRESS:PORT" },
 		{ 12, 14, "spec.accessLog", "true or false" },
-		{ 0, 0, "tokens.from", "not in this version" },
 	};
 	expect(text, want, ARRAY_LEN(want));
 }
@@ -254,7 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_fault_of_a_pool_at_once),
-		cmocka_unit_test(test_gateway_options),
+		cmocka_unit_test(test_tokenizer), cmocka_unit_test(test_gateway_options),
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_syntax_and_duplicate_keys),
 		cmocka_unit_test(test_pool_names_and_second_gateway),

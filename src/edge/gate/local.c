@@ -1,0 +1,161 @@
+/* Token ids from the tokenizer in this process. Short bodies at once; long ones on the thread pool, so that other streams do not
+ * wait. And the proof that they are right: the first prompts of a model and then a sample are asked of a worker as well, beside the
+ * request, and what a worker reports as a prompt's length is held against ours. */
+#include <stdlib.h>
+
+#include "gate/gate_priv.h"
+
+enum { SCRATCHES_MAX = 4, JOB_CACHE_BYTES = 1 << 20 };
+
+void gate_local_left(struct gate *g, const char *why)
+{
+	obs_add(g->metrics, obs_find(g->metrics, GATE_M_LEFT, (struct str[]){ str_of(why) }), 1);
+}
+
+/* ---- working memory: one for each of the last few models */
+
+struct scratch {
+	struct list node;
+	struct model *model;
+	struct text_local_scratch *s;
+};
+
+static void scratch_free(struct scratch *s)
+{
+	list_del(&s->node);
+	text_local_scratch_free(s->s);
+	model_unref(s->model);
+	free(s);
+}
+
+static struct text_local_scratch *scratch_of(struct gate *g, struct model *m, struct text_local *l)
+{
+	size_t n = 0;
+	LIST_FOR(&g->scratches, it) {
+		struct scratch *s = container_of(it, struct scratch, node);
+		n++;
+		if (s->model != m)
+			continue;
+		list_del(&s->node);
+		list_add_head(&g->scratches, &s->node);
+		return s->s;
+	}
+	if (n >= SCRATCHES_MAX)
+		scratch_free(container_of(g->scratches.prev, struct scratch, node));
+	struct scratch *s = must_calloc(1, sizeof(*s));
+	s->model = model_ref(m);
+	s->s = text_local_scratch_new(l, TOK_CACHE_BYTES);
+	list_add_head(&g->scratches, &s->node);
+	return s->s;
+}
+
+void gate_local_free(struct gate *g)
+{
+	LIST_FOR_SAFE(&g->scratches, it)
+		scratch_free(container_of(it, struct scratch, node));
+}
+
+/* ---- asking it */
+
+static enum text_form form_of(const struct gate_req *r) { return r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS; }
+
+static struct text_local_job job_of(enum text_form form, struct str body)
+{
+	return (struct text_local_job){ .form = form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = GATE_IDS_MAX_TOK };
+}
+
+static void away(void *arg)
+{
+	struct gate_ids_call *c = arg;
+	struct text_local_job job = job_of(c->form, c->body);
+	struct text_local *l = model_local(c->model);
+	c->local_err = ERR_UNSUPPORTED;
+	c->local_why = "distrusted";
+	if (!l)
+		return;
+	struct text_local_scratch *s = text_local_scratch_new(l, JOB_CACHE_BYTES);
+	c->local_err = text_local_ids(s, &job, &c->ours, &c->local_why);
+	text_local_scratch_free(s);
+}
+
+enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct gate_ids_call **ret_call)
+{
+	struct model *m = r->model->tokenizer;
+	struct text_local *l = m ? model_local(m) : NULL;
+	const char *why = NULL;
+	if (!l) {
+		if (m)
+			gate_local_left(r->gate, model_state_name(model_state(m)));
+		return GATE_LOCAL_NOT;
+	}
+	if (r->body_bytes > GATE_LOCAL_INLINE_BYTES) {
+		struct gate_ids_call *c = gate_ids_call_new(r, m);
+		if (!c)
+			return GATE_LOCAL_NOT;
+		c->away = true;
+		*ret_call = c;
+		io_work(r->gate->loop, away, gate_local_back, c);
+		return GATE_LOCAL_AWAY;
+	}
+	struct text_local_job job = job_of(form_of(r), (struct str){ r->body, r->body_bytes });
+	if (text_local_ids(scratch_of(r->gate, m, l), &job, ret_ids, &why) == ERR_OK)
+		return GATE_LOCAL_DONE;
+	gate_local_left(r->gate, why);
+	return GATE_LOCAL_NOT;
+}
+
+/* The day is part of what such a template makes of a body. */
+void gate_local_digest(struct gate_req *r)
+{
+	struct text_local *l = r->model->tokenizer ? model_local(r->model->tokenizer) : NULL;
+	if (l && text_local_uses_clock(l))
+		r->facts.digest.lo ^= (uint64_t)(io_unix_us() / 86400000000 + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* ---- is it right? */
+
+static size_t first_difference(const struct text_ids *a, const struct text_ids *b, size_t *ret_prompt)
+{
+	for (size_t p = 0; p < a->n && p < b->n; p++) {
+		const struct text_prompt *x = &a->prompts[p], *y = &b->prompts[p];
+		size_t n = MIN(x->n, y->n), i = 0;
+		while (i < n && x->ids[i] == y->ids[i])
+			i++;
+		*ret_prompt = p;
+		if (i < n || x->n != y->n)
+			return i;
+	}
+	*ret_prompt = MIN(a->n, b->n);
+	return a->n == b->n ? SIZE_MAX : 0;
+}
+
+static size_t length_of(const struct text_ids *t, size_t prompt) { return prompt < t->n ? t->prompts[prompt].n : 0; }
+
+/* What was kept of a tokenizer that is wrong is forgotten: the next ask goes its own way. */
+void gate_local_compare(struct gate *g, struct model *m, const struct text_ids *ours, const struct text_ids *theirs)
+{
+	size_t prompt, at = first_difference(ours, theirs, &prompt);
+	struct str word = at == SIZE_MAX ? STR("same") : STR("different");
+	obs_add(g->metrics, obs_find(g->metrics, GATE_M_COMPARED, &word), 1);
+	if (at == SIZE_MAX) {
+		model_agreed(m);
+		return;
+	}
+	model_differed(m, at, length_of(ours, prompt), length_of(theirs, prompt));
+	text_cache_forget(g->cache);
+}
+
+void gate_local_usage(struct gate_req *r)
+{
+	uint64_t ours = 0;
+	if (!r->ids_model || !r->ids || r->usage.prompt_tok == API_TOK_UNKNOWN || r->worker_status != 200)
+		return;
+	for (size_t i = 0; i < r->ids->n; i++)
+		ours += r->ids->prompts[i].n;
+	if (ours == r->usage.prompt_tok)
+		return;
+	struct str word = STR("other_length");
+	obs_add(r->gate->metrics, obs_find(r->gate->metrics, GATE_M_COMPARED, &word), 1);
+	model_differed(r->ids_model, SIZE_MAX, (size_t)ours, r->usage.prompt_tok);
+	text_cache_forget(r->gate->cache);
+}
