@@ -372,6 +372,8 @@ enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok
 		return ERR_LIMIT;
 	if (!utf8_valid(job->text))
 		return ERR_SYNTAX;
+	if (t->around_unknown && (job->add_bos || job->add_eos))
+		return ERR_UNSUPPORTED;
 	if (t->long_runs_differ && job->text.n > 25000 && too_long_for_worker(t, job->text))
 		return ERR_UNSUPPORTED;
 	struct run r = { .t = t, .s = s, .ids = ids, .cuts = t->token_cuts ? job->cuts : NULL, .first_id = ids->n,

@@ -154,12 +154,18 @@ enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config 
 	return ERR_OK;
 }
 
-/* add_bos_token or add_eos_token said: they replace what the file's post-processor puts around a prompt. */
-enum err tok_config_around(struct tok *t, const struct tok_config *c, struct tok_why why)
+static bool around_is(const struct tok *t, const uint32_t *bos, bool with_bos, const uint32_t *eos, bool with_eos)
+{
+	return t->n_before == with_bos && t->n_after == with_eos && (!with_bos || t->before[0] == *bos) && (!with_eos || t->after[0] == *eos);
+}
+
+/* add_bos_token or add_eos_token said: under transformers 4 they replace what the file's post-processor puts around a prompt;
+ * 5 does not look at them when there is a tokenizer.json. */
+enum err tok_config_around(struct tok *t, const struct tok_config *c, enum tok_loader loader, struct tok_why why)
 {
 	uint32_t bos = 0, eos = 0;
 	struct str text;
-	if (c->add_bos < 0 && c->add_eos < 0)
+	if ((c->add_bos < 0 && c->add_eos < 0) || loader == TOK_LOADER_5)
 		return ERR_OK;
 	bool with_bos = c->add_bos == 1 && tok_special_text(t, STR("bos_token"), &text);
 	if (with_bos && !tok_id_of(t, text, &bos))
@@ -167,6 +173,9 @@ enum err tok_config_around(struct tok *t, const struct tok_config *c, struct tok
 	bool with_eos = c->add_eos == 1 && tok_special_text(t, STR("eos_token"), &text);
 	if (with_eos && !tok_id_of(t, text, &eos))
 		return tok_say(why, ERR_UNSUPPORTED, "eos_token is not in the vocabulary");
-	tok_set_around(t, &bos, with_bos, &eos, with_eos);
+	if (loader == TOK_LOADER_ANY)
+		t->around_unknown = !around_is(t, &bos, with_bos, &eos, with_eos);
+	else
+		tok_set_around(t, &bos, with_bos, &eos, with_eos);
 	return ERR_OK;
 }

@@ -403,7 +403,7 @@ static enum err read_all(struct loading *l, const struct tok_files *f, const str
 	tok_adding_init(&l->adding, &l->t->pieces, vocab_size);
 	TRY(read_tokens(l, json_get(root, STR("added_tokens"))));
 	TRY(tok_adding_finish(&l->adding, l->t, l->why));
-	TRY(tok_config_around(l->t, &l->c, l->why));
+	TRY(tok_config_around(l->t, &l->c, l->loader, l->why));
 	return tok_finish_model(l->t, l->why);
 }
 

@@ -91,7 +91,8 @@ struct tok_job {
 	struct tok_cuts *cuts;                            /* NULL: not wanted */
 };
 /* Appends to ids. SYNTAX: the text is not UTF-8 (lone surrogates included: let the worker answer). LIMIT: too long.
- * UNSUPPORTED: a text that this model's worker cuts in a way of its own. */
+ * UNSUPPORTED: a text that this model's worker cuts in a way of its own; or add_bos, add_eos with a tokenizer of
+ * TOK_LOADER_ANY whose loaders differ in what they put there. */
 must_use enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids);
 
 /* The last safe plain cut p with from < p <= upto, or 0: none. Looks back through at most a few KiB. */

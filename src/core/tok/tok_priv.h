@@ -206,6 +206,7 @@ struct tok {
 
 	uint32_t *before, *after;    /* ids that the post-processor puts around */
 	size_t n_before, n_after;
+	bool around_unknown;         /* loaders differ in what they put there */
 	enum tok_decoder decoder;
 	size_t strip_left;           /* decoder: leading spaces taken off */
 	bool long_runs_differ;       /* the worker cuts very long texts in its own way: refused */
@@ -274,7 +275,7 @@ struct tok_config {
 	int add_bos, add_eos;
 };
 must_use enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config *c, struct tok_why why);
-must_use enum err tok_config_around(struct tok *t, const struct tok_config *c, struct tok_why why);
+must_use enum err tok_config_around(struct tok *t, const struct tok_config *c, enum tok_loader loader, struct tok_why why);
 void tok_set_around(struct tok *t, const uint32_t *before, size_t n_before, const uint32_t *after, size_t n_after);
 
 must_use enum err tok_load_model(struct tok *t, const struct json_val *model, uint32_t *ret_vocab_size, struct tok_why why);

@@ -187,6 +187,33 @@ static void test_case_transformers_45488_worker_classes(void **state)
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
 }
 
+/* transformers 4 obeys add_bos_token, 5 does not: with an unknown loader only prompts without BOS have known ids. */
+static void test_bos_depends_on_the_loader(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	struct tok_ids ids = { 0 };
+	struct tok_files f = { .tokenizer_json = STR("{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL "}"),
+		.config = STR("{\"bos_token\":\"x\",\"add_bos_token\":true,\"tokenizer_class\":\"PreTrainedTokenizerFast\"}") };
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, "a", 7, 0);
+	tok_free(t);
+	f.loader = TOK_LOADER_5;
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, "a", 0);
+	tok_free(t);
+	f.loader = TOK_LOADER_ANY;
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	struct tok_scratch *s = tok_scratch_new(t, 0);
+	assert_int_equal(tok_encode(t, s, &(struct tok_job){ .text = STR("a"), .add_bos = true }, &ids), ERR_UNSUPPORTED);
+	assert_int_equal(tok_encode(t, s, &(struct tok_job){ .text = STR("a") }, &ids), ERR_OK);
+	assert_int_equal(ids.n, 1);
+	tok_ids_done(&ids);
+	tok_scratch_free(s);
+	tok_free(t);
+}
+
 static void test_unknown_loader_wants_the_same_tokens(void **state)
 {
 	(void)state;
@@ -233,6 +260,7 @@ int main(void)
 		cmocka_unit_test(test_longest_token_wins_and_single_words),
 		cmocka_unit_test(test_config_adds_tokens_and_names),
 		cmocka_unit_test(test_case_transformers_45488_worker_classes),
+		cmocka_unit_test(test_bos_depends_on_the_loader),
 		cmocka_unit_test(test_unknown_loader_wants_the_same_tokens),
 		cmocka_unit_test(test_fingerprint_depends_on_all),
 	};
