@@ -1,0 +1,272 @@
+/* local_test.c: bodies -> prompts and ids, held against vLLM's own by a golden file (test/tokenizers/make_chat_golden.py), and what
+ * has to be refused for a worker that is not known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "text/day.h"
+#include "text/local.h"
+
+enum { FILE_MAX_BYTES = 8 << 20, NOON_S = 1772366096 };   /* 2026-03-01 11:54:56 */
+#define FOLDER "test/tokenizers/golden/chat/"
+
+static struct str read_file(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	assert_non_null(f);
+	char *p = must_malloc(FILE_MAX_BYTES);
+	size_t n = fread(p, 1, FILE_MAX_BYTES, f);
+	assert_true(n < FILE_MAX_BYTES);
+	fclose(f);
+	return str_from(p, n);
+}
+
+static void drop(struct str s) { free((void *)(uintptr_t)s.p); }
+
+struct model {
+	struct text_local *l;
+	struct text_local_scratch *s;
+	char why[256];
+};
+
+static enum err load_with(struct model *m, struct text_local_files f, struct str template)
+{
+	struct str tok = read_file(FOLDER "tokenizer.json"), config = read_file(FOLDER "tokenizer_config.json");
+	f.text[TEXT_FILE_TOKENIZER] = tok;
+	if (!f.text[TEXT_FILE_CONFIG].n)
+		f.text[TEXT_FILE_CONFIG] = config;
+	f.text[TEXT_FILE_TEMPLATE] = template;
+	enum err e = text_local_load(&f, m->why, sizeof(m->why), &m->l);
+	drop(tok);
+	drop(config);
+	m->s = e == ERR_OK ? text_local_scratch_new(m->l, 1 << 16) : NULL;
+	return e;
+}
+
+static void done(struct model *m)
+{
+	text_local_scratch_free(m->s);
+	text_local_unref(m->l);
+	*m = (struct model){ 0 };
+}
+
+static struct text_local_job chat(struct str body) { return (struct text_local_job){ .form = TEXT_CHAT, .body = body, .now_s = NOON_S, .max_tok = 1 << 20 }; }
+
+/* ---- the golden file */
+
+struct counts {
+	size_t equal, left, refused, wrong;
+};
+
+static bool same_list(const struct json_val *want, const struct text_prompt *p)
+{
+	size_t i = 0;
+	uint64_t id;
+	for (struct json_iter it = json_each(want); json_next(&it); i++)
+		if (i >= p->n || !json_u64(it.val, &id) || id != p->ids[i])
+			return false;
+	return i == p->n;
+}
+
+static bool same_ids(const struct json_val *want, const struct text_ids *ids, bool lists)
+{
+	size_t i = 0;
+	if (!lists)
+		return ids->n == 1 && same_list(want, &ids->prompts[0]);
+	for (struct json_iter it = json_each(want); json_next(&it); i++)
+		if (i >= ids->n || !same_list(it.val, &ids->prompts[i]))
+			return false;
+	return i == ids->n;
+}
+
+static bool same_prompt(struct model *m, const struct text_local_job *job, struct str want)
+{
+	struct buf out;
+	const char *why;
+	buf_init(&out, FILE_MAX_BYTES);
+	bool same = text_local_prompt(m->s, job, &out, &why) == ERR_OK && str_eq(buf_str(&out), want);
+	if (!same)
+		print_message("want: %.*s\n got: %.*s\n", STR_ARG(want), STR_ARG(buf_str(&out)));
+	buf_done(&out);
+	return same;
+}
+
+static void check_body(struct model *m, const struct json_val *line, struct counts *c)
+{
+	struct str kind, body, prompt;
+	struct text_ids *ids;
+	const char *why = NULL;
+	assert_true(json_str(json_get(line, STR("kind")), &kind) && json_str(json_get(line, STR("body")), &body));
+	struct text_local_job job = chat(body);
+	bool is_chat = str_eq(kind, STR("chat"));
+	job.form = is_chat ? TEXT_CHAT : TEXT_COMPLETIONS;
+	bool refused = json_true(json_get(line, STR("refused")));
+	if (text_local_ids(m->s, &job, &ids, &why) != ERR_OK) {
+		assert_non_null(why);
+		c->left += !refused;
+		c->refused += refused;
+		return;
+	}
+	bool same = refused || same_ids(json_get(line, STR("ids")), ids, !is_chat);
+	if (same && !refused && json_str(json_get(line, STR("prompt")), &prompt))
+		same = same_prompt(m, &job, prompt);
+	c->equal += same;
+	c->wrong += !same;
+	if (!same)
+		print_message("body: %.*s\n", STR_ARG(str_sub(body, 0, 600)));
+	text_ids_unref(ids);
+}
+
+static void golden(void **state)
+{
+	struct str text = read_file(FOLDER "bodies.jsonl"), rest = text, line, source;
+	struct counts c = { 0 };
+	struct model m = { 0 };
+	(void)state;
+	while (str_cut(rest, '\n', &line, &rest)) {
+		struct json_doc *d;
+		assert_int_equal(json_parse(line, line.n, &d), ERR_OK);
+		if (json_str(json_get(json_root(d), STR("source")), &source)) {
+			done(&m);
+			assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, source), ERR_OK);
+			assert_true(text_local_has_chat(m.l));
+		} else {
+			check_body(&m, json_root(d), &c);
+		}
+		json_free(d);
+	}
+	print_message("%zu equal, %zu left to the worker, %zu refused by both, %zu wrong\n", c.equal, c.left, c.refused, c.wrong);
+	assert_int_equal(c.wrong, 0);
+	assert_true(c.equal > 400 && c.left < c.equal / 8);
+	done(&m);
+	drop(text);
+}
+
+/* ---- an unknown version */
+
+static const char *reason(struct model *m, const char *body)
+{
+	struct text_local_job job = chat(str_of(body));
+	struct text_ids *ids;
+	const char *why = "none";
+	if (text_local_ids(m->s, &job, &ids, &why) == ERR_OK)
+		text_ids_unref(ids);
+	return why;
+}
+
+static void what_differs_between_versions_is_left(void **state)
+{
+	struct model m = { 0 };
+	(void)state;
+	static const struct { const char *body, *why; } rows[] = {
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", "none" },
+		{ "{\"messages\":[{\"role\":\"developer\",\"content\":\"a\"}]}", "version" },
+		{ "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\"}]}", "version" },
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"x\":1}}]}", "tool_extra_member" },
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"reasoning_effort\":\"low\"}", "version" },
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}", "none" },
+	};
+	assert_int_equal(load_with(&m, (struct text_local_files){ 0 }, STR("{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}{{ enable_thinking }}")), ERR_OK);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_string_equal(reason(&m, rows[i].body), rows[i].why);
+	done(&m);
+	struct str disputed = STR("{% for m in messages %}{% set content = m.content %}{% for c in content %}{{ c }}{% endfor %}{% endfor %}");
+	assert_int_equal(load_with(&m, (struct text_local_files){ 0 }, disputed), ERR_OK);
+	assert_string_equal(reason(&m, rows[0].body), "content_format");
+	done(&m);
+}
+
+/* ---- templates and special tokens */
+
+static void templates_by_name(void **state)
+{
+	struct model m = { 0 };
+	struct text_local_files f = { .known_version = true };
+	(void)state;
+	f.text[TEXT_FILE_CONFIG] = STR("{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"bos_token\":\"<s>\",\"chat_template\":["
+	                               "{\"name\":\"default\",\"template\":\"D{{ bos_token }}\"},{\"name\":\"tool_use\",\"template\":\"T\"}]}");
+	assert_int_equal(load_with(&m, f, STR("")), ERR_OK);
+	struct text_local_job plain = chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}"));
+	struct text_local_job tools = chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}"));
+	assert_true(same_prompt(&m, &plain, STR("D<s>")) && same_prompt(&m, &tools, STR("T")));
+	done(&m);
+	f.text[TEXT_FILE_PROCESSOR_TEMPLATE] = STR("{\"chat_template\":\"another\"}");
+	assert_int_equal(load_with(&m, f, STR("")), ERR_OK);
+	assert_false(text_local_has_chat(m.l));
+	assert_non_null(strstr(m.why, "processor"));
+	done(&m);
+}
+
+static void a_token_of_the_class_is_not_guessed(void **state)
+{
+	struct model m = { 0 };
+	struct text_local_files f = { .known_version = true };
+	static const char *const body = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}";
+	(void)state;
+	f.text[TEXT_FILE_CONFIG] = STR("{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}");
+	assert_int_equal(load_with(&m, f, STR("{{ pad_token }}x")), ERR_OK);
+	assert_string_equal(reason(&m, body), "none");
+	done(&m);
+	f.text[TEXT_FILE_CONFIG] = STR("{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"image_token\":\"<i>\"}");
+	assert_int_equal(load_with(&m, f, STR("{{ image_token }}x")), ERR_OK);
+	assert_string_equal(reason(&m, body), "special_tokens");
+	done(&m);
+}
+
+static void models_rendered_by_code(void **state)
+{
+	struct model m = { 0 };
+	struct text_local_files f = { .known_version = true };
+	(void)state;
+	f.text[TEXT_FILE_MODEL] = STR("{\"model_type\":\"gpt_oss\"}");
+	assert_int_equal(load_with(&m, f, STR("{{ messages }}")), ERR_OK);
+	assert_false(text_local_has_chat(m.l));
+	done(&m);
+	f.text[TEXT_FILE_MODEL] = STR("{\"architectures\":[\"DeepseekV32ForCausalLM\"]}");
+	assert_int_equal(load_with(&m, f, STR("{{ messages }}")), ERR_OK);
+	assert_false(text_local_has_chat(m.l));
+	done(&m);
+}
+
+static void the_day(void **state)
+{
+	struct model m = { 0 };
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR("{{ strftime_now('%d %B %Y, %A') }}")), ERR_OK);
+	assert_true(text_local_uses_clock(m.l));
+	struct text_local_job job = chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}"));
+	assert_true(same_prompt(&m, &job, STR("01 March 2026, Sunday")));
+	struct text_ids *ids;
+	const char *why = NULL;
+	job.now_s = 1772409590;   /* ten seconds before midnight */
+	assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_UNSUPPORTED);
+	assert_string_equal(why, "midnight");
+	done(&m);
+}
+
+static void civil_days(void **state)
+{
+	(void)state;
+	static const struct { int64_t s; int year, month, day, weekday, yearday; } rows[] = {
+		{ 0, 1970, 1, 1, 4, 1 }, { 951782400, 2000, 2, 29, 2, 60 }, { 1709251200, 2024, 3, 1, 5, 61 }, { 1735603200, 2024, 12, 31, 2, 366 },
+		{ 1772366096, 2026, 3, 1, 0, 60 }, { 4102444800, 2100, 1, 1, 5, 1 }, { -86400, 1969, 12, 31, 3, 365 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct jinja_time t = text_day_of(rows[i].s);
+		assert_true(t.year == rows[i].year && t.month == rows[i].month && t.day == rows[i].day && t.weekday == rows[i].weekday && t.yearday == rows[i].yearday);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
+		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(civil_days) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
