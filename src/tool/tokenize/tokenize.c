@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/vec.h"
+#include "tokenize/check.h"
 #include "tokenize/model.h"
 #include "wire/json.h"
 
@@ -17,7 +18,8 @@ struct options {
 	const char *folder, *file;
 	enum shape shape;
 	bool lines, no_special, body;    /* body: the input is a request, not a text */
-	bool prompt;
+	bool prompt, check;
+	const char *worker, *key_env;
 	enum text_form form;
 	enum tok_unicode unicode;
 };
@@ -42,6 +44,8 @@ static const char HELP[] =
 	"  --chat        the input is the body of a /v1/chat/completions request; --completions: of /v1/completions (several prompts:\n"
 	"                one array for each)\n"
 	"  --prompt      not the ids but the chat's text as the model gets it, as a JSON string\n"
+	"  --check --worker URL [--api-key-env NAME]\n"
+	"                holds our ids of the bodies, one a line, against that worker's own; exit code 1 when one differs\n"
 	"  --count       how many ids; --pieces: the vocabulary's own spelling of each\n"
 	"  --lines       each input line is a JSON string, each output line its answer, or {\"error\": ...}\n"
 	"  --no-special  without the ids that the model's post-processor puts around a prompt\n"
@@ -174,6 +178,7 @@ static int run(const struct options *o)
 	char why[512];
 	struct work w = { .o = o };
 	struct str text;
+	int code = 0;
 	enum err e = tokenize_load(o->folder, o->unicode, why, sizeof(why), &w.l);
 	if (e == ERR_OK && o->body && o->form == TEXT_CHAT && !text_local_has_chat(w.l)) {
 		text_local_unref(w.l);
@@ -193,7 +198,9 @@ static int run(const struct options *o)
 	w.t = text_local_tok(w.l);
 	w.s = tok_scratch_new(w.t, TOK_CACHE_BYTES);
 	w.bodies = text_local_scratch_new(w.l, TOK_CACHE_BYTES);
-	if (o->lines)
+	if (o->check)
+		code = tokenize_check(&(struct tokenize_check){ w.bodies, o->form, o->worker, o->key_env ? getenv(o->key_env) : NULL }, text);
+	else if (o->lines)
 		each_line(&w, text);
 	else
 		whole(&w, text);
@@ -203,7 +210,7 @@ static int run(const struct options *o)
 	buf_done(&w.out);
 	text_local_scratch_free(w.bodies);
 	text_local_unref(w.l);
-	return w.failed || fflush(stdout) ? 1 : 0;
+	return w.failed || fflush(stdout) ? 1 : code;
 }
 
 /* ---- options */
@@ -223,6 +230,16 @@ static int take_body(struct options *o, enum text_form form) { return o->body = 
 static int take_chat(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_CHAT); }
 static int take_completions(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_COMPLETIONS); }
 static int take_prompt(struct options *o, const char *value) { return (void)value, o->prompt = true, take_body(o, TEXT_CHAT); }
+
+static int take_check(struct options *o, const char *value)
+{
+	(void)value;
+	o->check = true;
+	return o->body ? -1 : take_body(o, TEXT_CHAT);
+}
+
+static int take_worker(struct options *o, const char *value) { return o->worker = value, -1; }
+static int take_key_env(struct options *o, const char *value) { return o->key_env = value, -1; }
 
 static int take_other(struct options *o, const char *value)
 {
@@ -254,6 +271,7 @@ static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[
 	{ "--model-dir", true, take_dir }, { "--text", false, take_text }, { "--ids", false, take_ids }, { "--count", false, take_count },
 	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
 	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--completions", false, take_completions },
+	{ "--check", false, take_check }, { "--worker", true, take_worker }, { "--api-key-env", true, take_key_env },
 	{ "--prompt", false, take_prompt }, { "--responses", false, take_other }, { "--messages", false, take_other }, { "--help", false, take_help },
 };
 
@@ -294,5 +312,7 @@ int tokenize_main(int argc, char **argv)
 	}
 	if (!o.file)
 		o.file = "-";
+	if (o.check && !o.worker)
+		return wrong_use("--check needs --worker URL", "");
 	return o.folder ? run(&o) : wrong_use("--model-dir is missing", "");
 }
