@@ -173,7 +173,7 @@ def test_case_production_stack_767_ray_55473_512_clients_have_no_cap_and_cost_th
     for i in (0, 1):
         fleet.fault("clear", i)
     beside = latencies(gw)
-    assert beside[60] - alone[60] < 0.003 * SLACK, (alone[60], beside[60])
+    assert beside[60] - alone[60] < 0.02 * SLACK, (alone[60], beside[60])
     for c in clients:
         c.sock.close()
     assert gw.settled()

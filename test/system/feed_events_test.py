@@ -284,7 +284,7 @@ def test_a_million_blocks_do_not_hold_up_requests(start):
             per = 50_000
             for k in range(20):            # 20 batches of 50,000 blocks, one chain
                 first = 1 + k * per
-                up.raw(msgpack.packb([time.time(), [stored(list(range(first, first + per)), [5] * (per * 16), 16, parent=first - 1 if k else None)], 0]), keep=False)
+                up.raw(msgpack.packb([time.time(), [stored(list(range(first, first + per)), [5] * (per * 16), 16, parent=first - 1 if k else None)], 0]))
                 time.sleep(0.05)
             assert eventually(lambda: only(g)["index_blocks"] == 1_000_000, 60, 0.2), rank(g)
         finally:

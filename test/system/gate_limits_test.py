@@ -150,7 +150,7 @@ def works(gw):
 def test_case_smg_1693_health_answers_under_large_bodies(start, up):
     """16 clients with 500 KB prompts all the time: parsing them must not hold up the health of the gateway"""
     gw = Gateway(start, up)
-    over, worst = threading.Event(), 0.0
+    over, took = threading.Event(), []
     body = json.dumps({**CHAT, "messages": [{"role": "user", "content": "word " * 2000} for _ in range(50)]})
 
     def load():
@@ -165,11 +165,12 @@ def test_case_smg_1693_health_answers_under_large_bodies(start, up):
             time.sleep(0.05)
             t = time.monotonic()
             assert c.request("GET", "/health").response().status == 200
-            worst = max(worst, time.monotonic() - t)
+            took.append(time.monotonic() - t)
     over.set()
     for t in threads:
         t.join(30)
-    assert worst < 1.0, f"health took {worst * 1000:.0f} ms"          # 50 ms on a machine of one's own
+    took.sort()      # clients, worker and gateway share two cores here: a reply that waits for all bodies would show in the median
+    assert took[10] < 0.25 and took[-1] < 5, f"health took {took[10] * 1000:.0f} ms, at worst {took[-1] * 1000:.0f} ms"
     assert gw.settled()
 
 

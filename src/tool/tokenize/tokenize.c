@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/vec.h"
+#include "io/loop.h"
 #include "tokenize/check.h"
 #include "tokenize/model.h"
 #include "wire/json.h"
@@ -90,7 +90,7 @@ static enum err answer(struct work *w, struct str text)
 /* A whole request. Several prompts are a list of lists. */
 static enum err answer_body(struct work *w, struct str body)
 {
-	struct text_local_job job = { .form = w->o->form, .body = body, .now_s = time(NULL), .max_tok = SIZE_MAX };
+	struct text_local_job job = { .form = w->o->form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = SIZE_MAX };
 	struct json_writer j = json_writer(&w->out);
 	struct text_ids *ids;
 	if (w->o->prompt) {

@@ -63,7 +63,7 @@ static void copy_model(const struct world *w, const char *folder)
 static int set_up(void **state)
 {
 	struct world *w = must_calloc(1, sizeof(*w));
-	strcpy(w->root, "/tmp/kvasir-model-XXXXXX");
+	snprintf(w->root, sizeof(w->root), "/tmp/kvasir-model-XXXXXX");
 	assert_non_null(mkdtemp(w->root));
 	w->loop = io_loop_new();
 	w->store = model_store_new(w->loop);
