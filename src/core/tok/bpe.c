@@ -1,10 +1,10 @@
-/* bpe.c: the ids of one word. Merges by lowest rank, leftmost first: a scan of the whole word each time while it is
- * short, a heap of (rank, place) when it is long, so hostile runs stay linear but for the heap's logarithm. */
+/* bpe.c: the ids of one word. Merges by lowest rank, leftmost first, by a scan of the whole word each time; long words are
+ * long.c's. */
 #include <string.h>
 
 #include "tok/tok_priv.h"
 
-enum { SHORT = 48 };                          /* symbols; above, the heap is faster */
+enum { SHORT = 48 };                          /* symbols; above, the other way is faster */
 
 /* ---- symbols: what the characters of the word are before any merge */
 
@@ -84,88 +84,6 @@ static size_t merge_short(const struct tok_merges *m, uint32_t *sym, uint32_t *r
 	return n;
 }
 
-static void sift_down(uint64_t *h, size_t n, size_t i)
-{
-	uint64_t x = h[i];
-	for (size_t c; (c = 4 * i + 1) < n; i = c) {
-		size_t end = MIN(c + 4, n), least = c;
-		for (size_t k = c + 1; k < end; k++)
-			if (h[k] < h[least])
-				least = k;
-		c = least;
-		if (h[c] >= x)
-			break;
-		h[i] = h[c];
-	}
-	h[i] = x;
-}
-
-static void heap_push(struct tok_scratch *s, uint32_t rank, size_t at)
-{
-	if (rank == TOK_NONE)
-		return;
-	uint64_t x = (uint64_t)rank << 32 | at;
-	VEC_PUSH(&s->heap, x);
-	size_t i = s->heap.n - 1;
-	for (; i > 0 && s->heap.p[(i - 1) / 4] > x; i = (i - 1) / 4)
-		s->heap.p[i] = s->heap.p[(i - 1) / 4];
-	s->heap.p[i] = x;
-}
-
-static uint64_t heap_pop(struct tok_scratch *s)
-{
-	uint64_t *h = s->heap.p, top = h[0];
-	h[0] = h[--s->heap.n];
-	if (s->heap.n)
-		sift_down(h, s->heap.n, 0);
-	return top;
-}
-
-static void merge_at(const struct tok *t, struct tok_scratch *s, size_t i)
-{
-	size_t n = s->sym.n, j = s->next.p[i], k = s->next.p[j];
-	s->sym.p[i] = t->merges.result[s->rank.p[i]];
-	s->rank.p[j] = TOK_NONE;                      /* whatever the heap still says of j is stale now */
-	s->next.p[i] = (uint32_t)k;
-	if (k < n)
-		s->prev.p[k] = (uint32_t)i;
-	s->rank.p[i] = k < n ? tok_merges_rank(&t->merges, s->sym.p[i], s->sym.p[k]) : TOK_NONE;
-	heap_push(s, s->rank.p[i], i);
-	if (i > 0) {
-		size_t h = s->prev.p[i];
-		s->rank.p[h] = tok_merges_rank(&t->merges, s->sym.p[h], s->sym.p[i]);
-		heap_push(s, s->rank.p[h], h);
-	}
-}
-
-static void start_long(struct tok_scratch *s)
-{
-	size_t n = s->sym.n;
-	s->next.n = s->prev.n = s->heap.n = 0;
-	for (size_t i = 0; i < n; i++) {
-		VEC_PUSH(&s->next, (uint32_t)(i + 1));
-		VEC_PUSH(&s->prev, (uint32_t)(i - 1));
-		if (s->rank.p[i] != TOK_NONE)
-			VEC_PUSH(&s->heap, (uint64_t)s->rank.p[i] << 32 | i);
-	}
-	for (size_t i = s->heap.n / 4 + 1; i-- > 0;)
-		if (i < s->heap.n)
-			sift_down(s->heap.p, s->heap.n, i);
-}
-
-static void merge_long(const struct tok *t, struct tok_scratch *s, struct tok_ids *ids)
-{
-	start_long(s);
-	while (s->heap.n) {
-		uint64_t top = heap_pop(s);
-		size_t at = (uint32_t)top;
-		if (s->rank.p[at] == (uint32_t)(top >> 32))
-			merge_at(t, s, at);
-	}
-	for (size_t i = 0; i < s->sym.n; i = s->next.p[i])
-		VEC_PUSH(ids, s->sym.p[i]);
-}
-
 static void rank_pairs(const struct tok *t, struct tok_scratch *s, struct str word)
 {
 	const struct tok_merges *m = &t->merges;
@@ -194,7 +112,7 @@ void tok_word(const struct tok *t, struct tok_scratch *s, struct str word, struc
 		return;
 	rank_pairs(t, s, word);
 	if (s->sym.n > SHORT) {
-		merge_long(t, s, ids);
+		tok_merge_long(t, s, ids);
 		return;
 	}
 	size_t n = merge_short(&t->merges, s->sym.p, s->rank.p, s->sym.n);

@@ -48,6 +48,9 @@ static void drop_arrays(struct tok_scratch *s)
 	VEC_FREE(&s->next);
 	VEC_FREE(&s->prev);
 	VEC_FREE(&s->heap);
+	VEC_FREE(&s->due);
+	VEC_FREE(&s->later);
+	VEC_FREE(&s->spare);
 	buf_done(&s->normal);
 	buf_done(&s->spaced);
 }

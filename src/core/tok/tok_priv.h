@@ -294,6 +294,7 @@ bool tok_alphabet_decode(struct str piece, char *out, size_t *ret_n);
 
 /* ---- bpe.c, encode.c ------------------------------------------------------------------------------------------------- */
 
+struct tok_entries { uint64_t *p; size_t n, cap; };    /* merges to come: rank << 32 | place */
 struct tok_cache_entry { uint64_t key[2]; uint64_t ids[2]; };
 struct tok_scratch {
 	const struct tok *t;
@@ -303,8 +304,12 @@ struct tok_scratch {
 	struct buf spaced;                     /* a piece with its spaces marked */
 	struct tok_cps cps;
 	VEC(uint32_t) sym, rank, next, prev;
-	VEC(uint64_t) heap;
+	struct tok_entries heap, due, later, spare;
+	size_t due_at;                         /* in due: those before it are done */
+	uint32_t rank_now;
 };
+/* The merges of a long word whose symbols and ranks are set (long.c). */
+void tok_merge_long(const struct tok *t, struct tok_scratch *s, struct tok_ids *ids);
 /* Puts *text into the form in which late tokens are looked for; the result may lie in s->normal. */
 must_use enum err tok_normalize(const struct tok *t, struct tok_scratch *s, bool mid_text, struct str *text);
 /* Appends the ids of one word. */

@@ -65,6 +65,27 @@ static void test_words_equal_the_definition(void **state)
 	}
 }
 
+/* Long enough for the sorted list, with few letters so that much merges at once. */
+static void test_long_words_equal_the_definition(void **state)
+{
+	(void)state;
+	enum { N = 3000 };
+	struct rand r = { 8 };
+	char *word = must_malloc(N);
+	for (int round = 0; round < 12; round++) {
+		struct tok t;
+		uint32_t letters = 1 + (uint32_t)rand_below(&r, 3);
+		make(&t, &r, letters, 4 + (uint32_t)rand_below(&r, 40));
+		struct tok_scratch *s = tok_scratch_new(&t, 0);
+		for (size_t i = 0; i < N; i++)
+			word[i] = (char)('a' + (round % 2 && i ? (rand_below(&r, 9) ? word[i - 1] - 'a' : (int)rand_below(&r, letters)) : (int)rand_below(&r, letters)));
+		compare(&t, s, (struct str){ word, N });
+		tok_scratch_free(s);
+		tok_merges_done(&t.merges);
+	}
+	free(word);
+}
+
 /* aa, aaaa, aaaaaaaa ...: the merges of a run. Twice as long may take little more than twice as long. */
 static void test_one_letter_is_about_linear(void **state)
 {
@@ -117,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_equal_the_definition),
+		cmocka_unit_test(test_long_words_equal_the_definition),
 		cmocka_unit_test(test_one_letter_is_about_linear),
 		cmocka_unit_test(test_pair_listed_twice_counts_last),
 	};
