@@ -86,7 +86,8 @@ static void bench_file(const struct tok *t, const char *path)
 	struct tok_scratch *s = tok_scratch_new(t, TOK_CACHE_BYTES), *none = tok_scratch_new(t, 0);
 	double first = encode_ms(t, s, text, &ids), again = encode_ms(t, s, text, &ids), plain = encode_ms(t, none, text, &ids);
 	double mb = (double)text.n / 1e6;
-	printf("%s: %.2f MB, %zu ids: empty cache %.1f MB/s, warm %.1f MB/s, no cache %.1f MB/s\n", path, mb, ids.n, mb / first * 1e3, mb / again * 1e3, mb / plain * 1e3);
+	printf("%s: %.2f MB, %zu ids: empty cache %.1f MB/s, warm %.1f MB/s, no cache %.1f MB/s\n", path, mb, ids.n, mb / first * 1e3,
+		mb / again * 1e3, mb / plain * 1e3);
 	prompts(t, s, text, (size_t)((double)text.n / (double)ids.n * 10000), &ids);
 	tok_scratch_free(s);
 	tok_scratch_free(none);
@@ -116,14 +117,16 @@ int main(int argc, char **argv)
 	struct tok *t;
 	if (argc < 2)
 		return 2;
-	struct tok_files files = { .tokenizer_json = read_file(argv[1], "tokenizer.json"), .config = read_file(argv[1], "tokenizer_config.json"),
+	struct tok_files files = { .tokenizer_json = read_file(argv[1], "tokenizer.json"),
+		.config = read_file(argv[1], "tokenizer_config.json"),
 		.tekken = read_file(argv[1], "tekken.json") };
 	double start = now_ms();
 	if (tok_load(&files, why, sizeof(why), &t) != ERR_OK) {
 		fprintf(stderr, "%s\n", why);
 		return 1;
 	}
-	printf("%s: scheme %s, loaded in %.0f ms, %.1f MB, %zu ids\n", argv[1], tok_scheme_name(t), now_ms() - start, (double)tok_bytes_held(t) / 1e6, tok_vocab_size(t));
+	printf("%s: scheme %s, loaded in %.0f ms, %.1f MB, %zu ids\n", argv[1], tok_scheme_name(t), now_ms() - start,
+		(double)tok_bytes_held(t) / 1e6, tok_vocab_size(t));
 	for (int i = 2; i < argc; i++)
 		bench_file(t, argv[i]);
 	const char *units[] = { "a", "A", " ", "\n", "1", "!", "\xe4\xb8\xad", "\xf0\x9f\x98\x80", "ab" };

@@ -9,9 +9,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char BASE[] =
-	"{\"version\":\"1.0\",\"added_tokens\":[{\"content\":\"<x>\",\"special\":true}],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
-	"\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\\u0120\":3},\"merges\":[\"a b\"]}}";
+static const char BASE[] = "{\"version\":\"1.0\",\"added_tokens\":[{\"content\":\"<x>\",\"special\":true}],\"pre_tokenizer\":{\"type\":"
+			   "\"ByteLevel\",\"add_prefix_space\":false},"
+			   "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\\u0120\":3},\"merges\":[\"a b\"]}}";
 
 static void use(const struct tok *t)
 {
@@ -23,7 +23,8 @@ static void use(const struct tok *t)
 	struct tok_job job = { .text = TEXT, .add_bos = true, .add_eos = true, .cuts = &cuts };
 	buf_init(&b, 1 << 20);
 	enum err e = tok_encode(t, s, &job, &once);
-	must(tok_encode(t, s, &job, &twice) == e && once.n == twice.n && (once.n == 0 || !memcmp(once.p, twice.p, once.n * sizeof(*once.p))));
+	must(tok_encode(t, s, &job, &twice) == e && once.n == twice.n &&
+		(once.n == 0 || !memcmp(once.p, twice.p, once.n * sizeof(*once.p))));
 	for (size_t i = 0; i < once.n; i++)
 		must(once.p[i] < TOK_MAX_VOCAB);
 	(void)!tok_decode(t, &(struct tok_decode_job){ once.p, once.n, false }, &b);

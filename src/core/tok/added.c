@@ -24,7 +24,9 @@ static void sort_patterns(struct tok_pattern *p, size_t n)
 	free(spare);
 }
 
-struct range { size_t low, high, depth; };
+struct range {
+	size_t low, high, depth;
+};
 
 /* Makes the children of node `at` from the patterns of its range (sorted, all longer than depth). */
 static void add_children(struct tok_trie *t, struct range *ranges, const struct tok_pattern *p, size_t at)

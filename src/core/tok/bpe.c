@@ -4,7 +4,7 @@
 
 #include "tok/tok_priv.h"
 
-enum { SHORT = 48 };                          /* symbols; above, the other way is faster */
+enum { SHORT = 48 }; /* symbols; above, the other way is faster */
 
 /* ---- symbols: what the characters of the word are before any merge */
 
@@ -12,7 +12,7 @@ static void push_bytes(const struct tok *t, struct tok_scratch *s, struct str wo
 {
 	for (size_t i = 0; i < word.n; i++) {
 		uint32_t id = t->byte_id[(uint8_t)word.p[i]];
-		if (id != TOK_NONE)                   /* the reference drops a byte without an id */
+		if (id != TOK_NONE) /* the reference drops a byte without an id */
 			VEC_PUSH(&s->sym, id);
 	}
 }
@@ -28,7 +28,7 @@ static bool push_fallback(const struct tok *t, struct tok_scratch *s, struct str
 {
 	if (!t->byte_fallback)
 		return false;
-	if (c.n == 1 && c.p[0] == ' ')                /* the space stands for U+2581 here */
+	if (c.n == 1 && c.p[0] == ' ') /* the space stands for U+2581 here */
 		c = STR("\xe2\x96\x81");
 	for (size_t i = 0; i < c.n; i++)
 		if (t->byte_id[(uint8_t)c.p[i]] == TOK_NONE)
@@ -89,10 +89,10 @@ static void rank_pairs(const struct tok *t, struct tok_scratch *s, struct str wo
 	const struct tok_merges *m = &t->merges;
 	size_t n = s->sym.n;
 	s->rank.n = 0;
-	bool bytes = m->first && n == word.n;         /* else a byte was dropped and pairs are not those of the text */
+	bool bytes = m->first && n == word.n; /* else a byte was dropped and pairs are not those of the text */
 	for (size_t i = 0; i + 1 < n; i++)
-		VEC_PUSH(&s->rank, bytes ? m->first[(size_t)(uint8_t)word.p[i] << 8 | (uint8_t)word.p[i + 1]] :
-		                           tok_merges_rank(m, s->sym.p[i], s->sym.p[i + 1]));
+		VEC_PUSH(&s->rank, bytes ? m->first[(size_t)(uint8_t)word.p[i] << 8 | (uint8_t)word.p[i + 1]]
+					 : tok_merges_rank(m, s->sym.p[i], s->sym.p[i + 1]));
 	VEC_PUSH(&s->rank, TOK_NONE);
 }
 

@@ -49,14 +49,16 @@ void tok_table_done(struct tok_table *t)
 	*t = (struct tok_table){ 0 };
 }
 
-struct runs { const uint32_t *at, *end; };
+struct runs {
+	const uint32_t *at, *end;
+};
 
 /* Blocks come in order, so the place in the runs only moves forward. */
 static void fill_from_runs(void *ctx, uint32_t block, uint8_t out[256])
 {
 	struct runs *r = ctx;
 	if (r->at[0] >> 8 <= block << 8 && (r->at + 1 == r->end || r->at[1] >> 8 >= (block + 1) << 8)) {
-		memset(out, (int)(*r->at & 255), 256);        /* most blocks lie within one run */
+		memset(out, (int)(*r->at & 255), 256); /* most blocks lie within one run */
 		return;
 	}
 	for (uint32_t i = 0; i < 256; i++) {

@@ -13,16 +13,20 @@ struct run {
 	struct tok_scratch *s;
 	struct tok_ids *ids;
 	struct tok_cuts *cuts;
-	size_t first_id;             /* ids->n when the call began */
-	bool mid_text;               /* it continues the text before a plain cut */
-	size_t n_waiting;            /* words whose cache line is on its way */
-	struct waiting { const uint8_t *p; uint64_t key[2]; struct tok_cache_entry *set; } waiting[BATCH];
+	size_t first_id; /* ids->n when the call began */
+	bool mid_text; /* it continues the text before a plain cut */
+	size_t n_waiting; /* words whose cache line is on its way */
+	struct waiting {
+		const uint8_t *p;
+		uint64_t key[2];
+		struct tok_cache_entry *set;
+	} waiting[BATCH];
 };
 
 /* ---- scratch */
 
-enum { KEEP_BYTES = 4 << 20 };                        /* working memory that survives a long text */
-enum { WORD_BYTES = 15, WORD_IDS = 6, ID_BITS = 20 };   /* what a cache entry holds */
+enum { KEEP_BYTES = 4 << 20 }; /* working memory that survives a long text */
+enum { WORD_BYTES = 15, WORD_IDS = 6, ID_BITS = 20 }; /* what a cache entry holds */
 
 struct tok_scratch *tok_scratch_new(const struct tok *t, size_t cache_bytes)
 {
@@ -290,7 +294,8 @@ static bool inside_word(const struct tok_match *m, struct str text)
 {
 	const uint8_t *p = (const uint8_t *)text.p;
 	size_t n;
-	return (m->start > 0 && tok_is_word(tok_cp(tok_back(p + m->start), &n))) || (m->end < text.n && tok_is_word(tok_cp(p + m->end, &n)));
+	return (m->start > 0 && tok_is_word(tok_cp(tok_back(p + m->start), &n))) ||
+	       (m->end < text.n && tok_is_word(tok_cp(p + m->end, &n)));
 }
 
 /* What a match takes: false when it is no match after all; spaces beside it may belong to it, but not those before done. */
@@ -379,7 +384,11 @@ enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok
 		return ERR_UNSUPPORTED;
 	if (t->long_runs_differ && job->text.n > 25000 && too_long_for_worker(t, job->text))
 		return ERR_UNSUPPORTED;
-	struct run r = { .t = t, .s = s, .ids = ids, .cuts = t->token_cuts ? job->cuts : NULL, .first_id = ids->n,
+	struct run r = { .t = t,
+		.s = s,
+		.ids = ids,
+		.cuts = t->token_cuts ? job->cuts : NULL,
+		.first_id = ids->n,
 		.mid_text = job->from == TOK_FROM_TEXT };
 	size_t n_cuts = job->cuts ? job->cuts->n : 0;
 	if (job->add_bos)

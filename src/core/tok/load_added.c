@@ -127,7 +127,9 @@ static enum err late_form(const struct tok *t, struct str content, struct str *r
 	return e;
 }
 
-struct patterns { VEC(struct tok_pattern) raw, late; };
+struct patterns {
+	VEC(struct tok_pattern) raw, late;
+};
 
 static enum err collect(const struct tok *t, struct tok_adding *a, struct patterns *p, struct tok_why why)
 {

@@ -7,8 +7,13 @@
 #include "wire/json.h"
 
 static const struct str NAMES[] = {
-	STR_INIT("bos_token"), STR_INIT("eos_token"), STR_INIT("unk_token"), STR_INIT("sep_token"),
-	STR_INIT("pad_token"), STR_INIT("cls_token"), STR_INIT("mask_token"),
+	STR_INIT("bos_token"),
+	STR_INIT("eos_token"),
+	STR_INIT("unk_token"),
+	STR_INIT("sep_token"),
+	STR_INIT("pad_token"),
+	STR_INIT("cls_token"),
+	STR_INIT("mask_token"),
 };
 
 struct reading {
@@ -41,7 +46,7 @@ static enum err add_in_order(struct reading *r, const struct tok_define *d, cons
 		top = MAX(top, ids[i] + 1);
 	if (top > TOK_MAX_VOCAB)
 		return tok_say(r->why, ERR_LIMIT, "added_tokens_decoder has an id of %d or more", TOK_MAX_VOCAB);
-	uint32_t *at = must_calloc(top + 1, sizeof(*at));      /* id -> place + 1 */
+	uint32_t *at = must_calloc(top + 1, sizeof(*at)); /* id -> place + 1 */
 	for (size_t i = 0; i < n; i++)
 		at[ids[i]] = (uint32_t)i + 1;
 	for (size_t id = 0; id < top && e == ERR_OK; id++) {
@@ -113,7 +118,8 @@ static enum err add_default(struct reading *r, const struct tok_worker_class *cl
 	return ERR_OK;
 }
 
-static enum err read_names(struct reading *r, const struct json_val *config, const struct json_val *map, const struct tok_worker_class *class)
+static enum err read_names(
+	struct reading *r, const struct json_val *config, const struct json_val *map, const struct tok_worker_class *class)
 {
 	static const struct str LISTS[] = { STR_INIT("additional_special_tokens"), STR_INIT("extra_special_tokens") };
 	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
@@ -156,7 +162,8 @@ enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config 
 
 static bool around_is(const struct tok *t, const uint32_t *bos, bool with_bos, const uint32_t *eos, bool with_eos)
 {
-	return t->n_before == with_bos && t->n_after == with_eos && (!with_bos || t->before[0] == *bos) && (!with_eos || t->after[0] == *eos);
+	return t->n_before == with_bos && t->n_after == with_eos && (!with_bos || t->before[0] == *bos) &&
+	       (!with_eos || t->after[0] == *eos);
 }
 
 /* add_bos_token or add_eos_token said: under transformers 4 they replace what the file's post-processor puts around a prompt;

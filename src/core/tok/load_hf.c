@@ -79,9 +79,14 @@ static enum err read_prepend(struct loading *l, const struct json_val *v)
 
 static enum err read_normalizer(struct loading *l, const struct json_val *v)
 {
-	static const struct { struct str type; enum tok_form form; } FORMS[] = {
-		{ STR_INIT("NFC"), TOK_FORM_NFC }, { STR_INIT("NFD"), TOK_FORM_NFD },
-		{ STR_INIT("NFKC"), TOK_FORM_NFKC }, { STR_INIT("NFKD"), TOK_FORM_NFKD },
+	static const struct {
+		struct str type;
+		enum tok_form form;
+	} FORMS[] = {
+		{ STR_INIT("NFC"), TOK_FORM_NFC },
+		{ STR_INIT("NFD"), TOK_FORM_NFD },
+		{ STR_INIT("NFKC"), TOK_FORM_NFKC },
+		{ STR_INIT("NFKD"), TOK_FORM_NFKD },
 	};
 	if (!v || json_is(v, JSON_NULL))
 		return ERR_OK;
@@ -115,7 +120,9 @@ static enum err known_pattern(struct loading *l, struct str regex, const struct 
 	enum err e = ERR_OK;
 	buf_init(&b, 1 << 16);
 	for (size_t i = 0; i < regex.n && e == ERR_OK; i++)
-		e = regex.p[i] == '\r' ? buf_add(&b, STR("\\r")) : regex.p[i] == '\n' ? buf_add(&b, STR("\\n")) : buf_add_byte(&b, regex.p[i]);
+		e = regex.p[i] == '\r'   ? buf_add(&b, STR("\\r"))
+		    : regex.p[i] == '\n' ? buf_add(&b, STR("\\n"))
+					 : buf_add_byte(&b, regex.p[i]);
 	*ret_s = e == ERR_OK ? tok_splitter_find(buf_str(&b)) : NULL;
 	buf_done(&b);
 	return *ret_s ? ERR_OK : tok_say(l->why, ERR_UNSUPPORTED, "this split pattern is not known: %.*s", STR_ARG(str_sub(regex, 0, 300)));
@@ -129,7 +136,7 @@ static enum err read_split(struct loading *l, const struct json_val *v)
 	const struct tok_splitter *s;
 	TRY(only(l, v, "the pre-tokenizer Split", "type pattern behavior invert"));
 	if (is_str(json_get(pattern, STR("String")), STR(" ")) && is_str(behavior, STR("MergedWithPrevious")) && !invert) {
-		l->no_op_split = true;                /* there is no space left to split at: checked in settle_kind */
+		l->no_op_split = true; /* there is no space left to split at: checked in settle_kind */
 		return ERR_OK;
 	}
 	if (!json_str(json_get(pattern, STR("Regex")), &text))
@@ -162,8 +169,13 @@ static enum err read_digits(struct loading *l, const struct json_val *v)
 
 static enum err read_metaspace(struct loading *l, const struct json_val *v)
 {
-	static const struct { struct str name; enum tok_prepend prepend; } SCHEMES[] = {
-		{ STR_INIT("always"), TOK_PREPEND_MISSING }, { STR_INIT("first"), TOK_PREPEND_FIRST }, { STR_INIT("never"), TOK_PREPEND_NEVER },
+	static const struct {
+		struct str name;
+		enum tok_prepend prepend;
+	} SCHEMES[] = {
+		{ STR_INIT("always"), TOK_PREPEND_MISSING },
+		{ STR_INIT("first"), TOK_PREPEND_FIRST },
+		{ STR_INIT("never"), TOK_PREPEND_NEVER },
 	};
 	struct str scheme = STR("always");
 	bool add = true, split = true;
@@ -185,9 +197,14 @@ static enum err read_metaspace(struct loading *l, const struct json_val *v)
 
 static enum err read_pre_tokenizer(struct loading *l, const struct json_val *v)
 {
-	static const struct { struct str type; enum err (*read)(struct loading *, const struct json_val *); } TYPES[] = {
-		{ STR_INIT("Split"), read_split }, { STR_INIT("ByteLevel"), read_byte_level },
-		{ STR_INIT("Digits"), read_digits }, { STR_INIT("Metaspace"), read_metaspace },
+	static const struct {
+		struct str type;
+		enum err (*read)(struct loading *, const struct json_val *);
+	} TYPES[] = {
+		{ STR_INIT("Split"), read_split },
+		{ STR_INIT("ByteLevel"), read_byte_level },
+		{ STR_INIT("Digits"), read_digits },
+		{ STR_INIT("Metaspace"), read_metaspace },
 	};
 	if (!v || json_is(v, JSON_NULL))
 		return ERR_OK;
@@ -202,7 +219,10 @@ static enum err read_pre_tokenizer(struct loading *l, const struct json_val *v)
 
 /* ---- post-processors: only those that change ids */
 
-struct around { uint32_t before[16], after[16]; size_t n_before, n_after; };
+struct around {
+	uint32_t before[16], after[16];
+	size_t n_before, n_after;
+};
 
 static enum err template_ids(struct loading *l, const struct json_val *tokens, struct str name, uint32_t *out, size_t *n)
 {
@@ -213,7 +233,8 @@ static enum err template_ids(struct loading *l, const struct json_val *tokens, s
 			return tok_say(l->why, ERR_UNSUPPORTED, "the post-processor TemplateProcessing has too many or bad ids");
 		out[(*n)++] = (uint32_t)id;
 	}
-	return json_is(ids, JSON_ARRAY) ? ERR_OK : tok_say(l->why, ERR_SYNTAX, "the post-processor TemplateProcessing names an unknown token");
+	return json_is(ids, JSON_ARRAY) ? ERR_OK
+					: tok_say(l->why, ERR_SYNTAX, "the post-processor TemplateProcessing names an unknown token");
 }
 
 static enum err read_template(struct loading *l, const struct json_val *v)
@@ -225,7 +246,8 @@ static enum err read_template(struct loading *l, const struct json_val *v)
 		struct str name;
 		const struct json_val *special = json_get(it.val, STR("SpecialToken")), *seq = json_get(it.val, STR("Sequence"));
 		if (json_str(json_get(special, STR("id")), &name)) {
-			TRY(template_ids(l, json_get(v, STR("special_tokens")), name, behind ? a.after : a.before, behind ? &a.n_after : &a.n_before));
+			TRY(template_ids(l, json_get(v, STR("special_tokens")), name, behind ? a.after : a.before,
+				behind ? &a.n_after : &a.n_before));
 		} else if (is_str(json_get(seq, STR("id")), STR("A")) && !behind) {
 			behind = true;
 		} else {
@@ -242,7 +264,7 @@ static enum err read_template(struct loading *l, const struct json_val *v)
 static enum err read_post_processor(struct loading *l, const struct json_val *v)
 {
 	if (!v || json_is(v, JSON_NULL) || str_eq(type_of(v), STR("ByteLevel")))
-		return ERR_OK;                        /* ByteLevel moves offsets only */
+		return ERR_OK; /* ByteLevel moves offsets only */
 	if (str_eq(type_of(v), STR("TemplateProcessing")))
 		return read_template(l, v);
 	return tok_say(l->why, ERR_UNSUPPORTED, "the post-processor %.*s is not supported", STR_ARG(type_of(v)));
@@ -260,7 +282,8 @@ static bool read_decoder_step(struct loading *l, const struct json_val *v, size_
 		return is_str(json_get(json_get(v, STR("pattern")), STR("String")), MARK) && is_str(json_get(v, STR("content")), STR(" "));
 	if (i < 3)
 		return true;
-	if (!is_str(json_get(v, STR("content")), STR(" ")) || !json_u64(json_get(v, STR("stop")), &n) || n != 0 || !json_u64(json_get(v, STR("start")), &n))
+	if (!is_str(json_get(v, STR("content")), STR(" ")) || !json_u64(json_get(v, STR("stop")), &n) || n != 0 ||
+		!json_u64(json_get(v, STR("start")), &n))
 		return false;
 	l->t->strip_left = (size_t)n;
 	return true;
@@ -297,7 +320,8 @@ static enum err check_file(struct loading *l)
 {
 	const struct tok_pipeline *p = &l->p;
 	bool spaces = p->replaces || p->metaspace;
-	if (p->byte_level == spaces || (spaces && p->n_stages) || (p->replaces && p->metaspace) || (p->prepends && !p->replaces) || (l->no_op_split && !p->replaces))
+	if (p->byte_level == spaces || (spaces && p->n_stages) || (p->replaces && p->metaspace) || (p->prepends && !p->replaces) ||
+		(l->no_op_split && !p->replaces))
 		return tok_say(l->why, ERR_UNSUPPORTED, "this combination of normalizers and pre-tokenizers is not supported");
 	if (p->prepends)
 		l->p.prepend = TOK_PREPEND_PIECE;
@@ -333,7 +357,8 @@ static enum err choose_pipeline(struct loading *l, const struct tok_files *f, co
 		return ERR_OK;
 	TRY(tok_worker_pipeline(l->c.class, l->c.config, &built, l->why));
 	if (l->loader == TOK_LOADER_ANY && !tok_pipeline_same(&l->p, &built))
-		return tok_say(l->why, ERR_UNSUPPORTED, "transformers 4 and 5 read this tokenizer differently, and the worker's version is not known");
+		return tok_say(l->why, ERR_UNSUPPORTED,
+			"transformers 4 and 5 read this tokenizer differently, and the worker's version is not known");
 	l->p = built;
 	return ERR_OK;
 }
@@ -386,10 +411,12 @@ static enum err read_tokens(struct loading *l, const struct json_val *list)
 		struct tok_define d;
 		TRY(tok_define_read(it.val, &d, l->why));
 		const struct tok_token *k = tok_adding_find(&l->adding, d.content);
-		same = k && k->configured && k->lstrip == d.lstrip && k->rstrip == d.rstrip && k->single_word == d.single_word && k->normalized == d.normalized;
+		same = k && k->configured && k->lstrip == d.lstrip && k->rstrip == d.rstrip && k->single_word == d.single_word &&
+		       k->normalized == d.normalized;
 	}
 	if (!same && l->loader == TOK_LOADER_ANY)
-		return tok_say(l->why, ERR_UNSUPPORTED, "transformers 4 and 5 add different tokens here, and the worker's version is not known");
+		return tok_say(
+			l->why, ERR_UNSUPPORTED, "transformers 4 and 5 add different tokens here, and the worker's version is not known");
 	return ERR_OK;
 }
 
@@ -412,9 +439,14 @@ enum { DOCS = 4 };
 /* An absent file is no document. */
 static enum err parse_files(const struct tok_files *f, struct json_doc *docs[DOCS], struct tok_why why)
 {
-	const struct { struct str text; const char *name; } files[DOCS] = {
-		{ f->tokenizer_json, "tokenizer.json" }, { f->config, "tokenizer_config.json" },
-		{ f->special_map, "special_tokens_map.json" }, { f->model_config, "config.json" },
+	const struct {
+		struct str text;
+		const char *name;
+	} files[DOCS] = {
+		{ f->tokenizer_json, "tokenizer.json" },
+		{ f->config, "tokenizer_config.json" },
+		{ f->special_map, "special_tokens_map.json" },
+		{ f->model_config, "config.json" },
 	};
 	for (size_t i = 0; i < DOCS; i++) {
 		enum err e = files[i].text.n ? json_parse(files[i].text, TOK_MAX_FILE_BYTES, &docs[i]) : ERR_OK;

@@ -50,7 +50,10 @@ static bool merge_parts(const struct json_val *v, struct str *a, struct str *b)
 }
 
 /* Reading merges: `last` is the result of the one before, for the next result is mostly that or the id behind it. */
-struct merging { struct buf both; uint32_t last; };
+struct merging {
+	struct buf both;
+	uint32_t last;
+};
 
 static bool is_joined(const struct tok *t, uint32_t id, struct str a, struct str b)
 {
@@ -160,7 +163,8 @@ static enum err finish_bytes(struct tok *t, struct tok_why why)
 		missing += t->byte_id[byte] == TOK_NONE;
 	}
 	if (missing && (t->unk_id != TOK_NONE || t->byte_fallback))
-		return tok_say(why, ERR_UNSUPPORTED, "%zu bytes are not in the vocabulary, and what stands for them is not supported", missing);
+		return tok_say(
+			why, ERR_UNSUPPORTED, "%zu bytes are not in the vocabulary, and what stands for them is not supported", missing);
 	tok_merges_first(&t->merges, t->byte_id);
 	return ERR_OK;
 }

@@ -12,11 +12,11 @@ struct ranks {
 	struct tok *t;
 	struct tok_why why;
 	struct arena a;
-	struct str *pieces;          /* by id */
-	uint32_t first, end;         /* ids of the ranked pieces */
-	struct str lines;            /* of tiktoken.model */
-	uint32_t vocab;              /* highest id + 1, special ones included */
-	VEC(struct tok_pattern) special;   /* token = id */
+	struct str *pieces; /* by id */
+	uint32_t first, end; /* ids of the ranked pieces */
+	struct str lines; /* of tiktoken.model */
+	uint32_t vocab; /* highest id + 1, special ones included */
+	VEC(struct tok_pattern) special; /* token = id */
 };
 
 /* ---- base64 */
@@ -54,8 +54,13 @@ static bool decode_base64(struct arena *a, struct str s, struct str *ret_bytes)
 
 /* ---- pieces and merges */
 
-struct rank_pair { uint32_t a, b, id; };
-struct rank_pairs { struct rank_pair *p; size_t n, cap; };
+struct rank_pair {
+	uint32_t a, b, id;
+};
+struct rank_pairs {
+	struct rank_pair *p;
+	size_t n, cap;
+};
 
 static void each_cut(const struct tok_pool *pool, uint32_t id, struct rank_pairs *pairs)
 {
@@ -147,13 +152,32 @@ static void keep_name(struct tok *t, struct str name, struct str text)
 
 /* Files up to version v7 name no special tokens: these are meant. */
 static const struct str OLD_SPECIAL[] = {
-	STR_INIT("<unk>"), STR_INIT("<s>"), STR_INIT("</s>"), STR_INIT("[INST]"), STR_INIT("[/INST]"), STR_INIT("[AVAILABLE_TOOLS]"),
-	STR_INIT("[/AVAILABLE_TOOLS]"), STR_INIT("[TOOL_RESULTS]"), STR_INIT("[/TOOL_RESULTS]"), STR_INIT("[TOOL_CALLS]"), STR_INIT("[IMG]"),
-	STR_INIT("<pad>"), STR_INIT("[IMG_BREAK]"), STR_INIT("[IMG_END]"), STR_INIT("[PREFIX]"), STR_INIT("[MIDDLE]"), STR_INIT("[SUFFIX]"),
-	STR_INIT("[SYSTEM_PROMPT]"), STR_INIT("[/SYSTEM_PROMPT]"), STR_INIT("[TOOL_CONTENT]"),
+	STR_INIT("<unk>"),
+	STR_INIT("<s>"),
+	STR_INIT("</s>"),
+	STR_INIT("[INST]"),
+	STR_INIT("[/INST]"),
+	STR_INIT("[AVAILABLE_TOOLS]"),
+	STR_INIT("[/AVAILABLE_TOOLS]"),
+	STR_INIT("[TOOL_RESULTS]"),
+	STR_INIT("[/TOOL_RESULTS]"),
+	STR_INIT("[TOOL_CALLS]"),
+	STR_INIT("[IMG]"),
+	STR_INIT("<pad>"),
+	STR_INIT("[IMG_BREAK]"),
+	STR_INIT("[IMG_END]"),
+	STR_INIT("[PREFIX]"),
+	STR_INIT("[MIDDLE]"),
+	STR_INIT("[SUFFIX]"),
+	STR_INIT("[SYSTEM_PROMPT]"),
+	STR_INIT("[/SYSTEM_PROMPT]"),
+	STR_INIT("[TOOL_CONTENT]"),
 };
 
-static bool old_version(struct str v) { return str_eq(v, STR("v1")) || str_eq(v, STR("v2")) || str_eq(v, STR("v3")) || str_eq(v, STR("v7")); }
+static bool old_version(struct str v)
+{
+	return str_eq(v, STR("v1")) || str_eq(v, STR("v2")) || str_eq(v, STR("v3")) || str_eq(v, STR("v7"));
+}
 
 static enum err tekken_special(struct ranks *r, const struct json_val *list, struct str version)
 {
@@ -165,7 +189,8 @@ static enum err tekken_special(struct ranks *r, const struct json_val *list, str
 	for (struct json_iter it = json_each(list); json_next(&it); i++) {
 		struct str text;
 		uint64_t rank;
-		if (!json_str(json_get(it.val, STR("token_str")), &text) || text.n == 0 || !json_u64(json_get(it.val, STR("rank")), &rank) || rank != i)
+		if (!json_str(json_get(it.val, STR("token_str")), &text) || text.n == 0 ||
+			!json_u64(json_get(it.val, STR("rank")), &rank) || rank != i)
 			return tok_say(r->why, ERR_UNSUPPORTED, "tekken.json has special tokens out of order");
 		VEC_PUSH(&r->special, (struct tok_pattern){ text, (uint32_t)i });
 	}
@@ -180,8 +205,8 @@ static enum err tekken_pieces(struct ranks *r, const struct json_val *vocab)
 	for (struct json_iter it = json_each(vocab); id < r->end && json_next(&it); id++) {
 		struct str code;
 		uint64_t rank;
-		if (!json_u64(json_get(it.val, STR("rank")), &rank) || rank != id - r->first || !json_str(json_get(it.val, STR("token_bytes")), &code) ||
-		    !decode_base64(&r->a, code, &r->pieces[id]))
+		if (!json_u64(json_get(it.val, STR("rank")), &rank) || rank != id - r->first ||
+			!json_str(json_get(it.val, STR("token_bytes")), &code) || !decode_base64(&r->a, code, &r->pieces[id]))
 			return tok_say(r->why, ERR_SYNTAX, "tekken.json: piece %u is not as expected", id - r->first);
 	}
 	return id == r->end ? ERR_OK : tok_say(r->why, ERR_SYNTAX, "tekken.json has fewer pieces than its config says");
@@ -193,8 +218,8 @@ static enum err read_tekken(struct ranks *r, const struct json_val *root)
 	struct str pattern, version;
 	uint64_t size, special;
 	if (!json_str(json_get(config, STR("pattern")), &pattern) || !json_str(json_get(config, STR("version")), &version) ||
-	    !json_u64(json_get(config, STR("default_vocab_size")), &size) || !json_u64(json_get(config, STR("default_num_special_tokens")), &special) ||
-	    size > TOK_MAX_VOCAB || special >= size)
+		!json_u64(json_get(config, STR("default_vocab_size")), &size) ||
+		!json_u64(json_get(config, STR("default_num_special_tokens")), &special) || size > TOK_MAX_VOCAB || special >= size)
 		return tok_say(r->why, ERR_SYNTAX, "tekken.json has no usable config");
 	r->first = (uint32_t)special;
 	r->end = r->vocab = (uint32_t)size;
@@ -207,7 +232,7 @@ static enum err read_tekken(struct ranks *r, const struct json_val *root)
 	uint32_t bos;
 	if (!tok_id_of(r->t, STR("<s>"), &bos))
 		return tok_say(r->why, ERR_UNSUPPORTED, "tekken.json has no token <s>");
-	tok_set_around(r->t, &bos, 1, NULL, 0);       /* the worker's encode adds BOS alone */
+	tok_set_around(r->t, &bos, 1, NULL, 0); /* the worker's encode adds BOS alone */
 	keep_name(r->t, STR("bos_token"), STR("<s>"));
 	keep_name(r->t, STR("eos_token"), STR("</s>"));
 	return ERR_OK;
@@ -248,7 +273,8 @@ static enum err read_lines(struct ranks *r, struct str text)
 		(void)str_cut(text, '\n', &line, &text);
 		if (line.n == 0)
 			continue;
-		if (!str_cut(str_trim(line), ' ', &code, &number) || !str_to_u64(number, &rank) || rank != lines.n || !decode_base64(&r->a, code, &bytes))
+		if (!str_cut(str_trim(line), ' ', &code, &number) || !str_to_u64(number, &rank) || rank != lines.n ||
+			!decode_base64(&r->a, code, &bytes))
 			e = tok_say(r->why, ERR_UNSUPPORTED, "tiktoken.model: line %zu is not a piece and its rank in order", lines.n + 1);
 		else
 			VEC_PUSH(&lines, bytes);
@@ -284,10 +310,11 @@ static enum err name_reserved(struct ranks *r, const struct json_val *decoder)
 	return ERR_OK;
 }
 
-static const char KIMI[] =
-	"[\\p{Han}]+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-	"|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-	"|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+static const char KIMI[] = "[\\p{Han}]+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{"
+			   "M}&&[^\\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+			   "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{"
+			   "Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+			   "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
 static enum err read_tiktoken(struct ranks *r, const struct json_val *config)
 {

@@ -8,27 +8,101 @@
 
 /* Model types whose class on the hub is known to be wrong: tokenizer.json counts. */
 static const struct str FILE_TYPES[] = {
-	S("arctic"), S("aria"), S("chameleon"), S("chatlm"), S("deepseek_ocr"), S("deepseek_ocr2"), S("deepseek_v2"), S("deepseek_v3"), S("deepseek_v32"),
-	S("deepseek_v4"), S("deepseek_vl"), S("deepseek_vl_hybrid"), S("deepseek_vl_v2"), S("ernie4_5"), S("ernie4_5_moe"), S("flex_olmo"), S("fuyu"), S("glm"),
-	S("glm4"), S("glm4_moe"), S("glm4_moe_lite"), S("glm4v"), S("glm4v_moe"), S("glm_image"), S("glmasr"), S("got_ocr2"), S("gpt_bigcode"), S("granite"),
-	S("granitemoe"), S("granitemoehybrid"), S("granitemoeshared"), S("h2ovl_chat"), S("hyperclovax"), S("hyperclovax_vlm"), S("internlm2"), S("jamba"),
-	S("janus"), S("kimi_k25"), S("kimi_linear"), S("llava"), S("llava_next"), S("mimo_v2_flash"), S("minicpm3"), S("minicpmv"), S("minicpmv4_6"),
-	S("minicpmv4_7"), S("minimax_m2"), S("molmo"), S("molmo2"), S("nemotron"), S("nvfp4"), S("olmo2"), S("olmo3"), S("olmo_hybrid"), S("opencua"),
-	S("openvla"), S("paddleocr_vl"), S("persimmon"), S("phi3"), S("phi3_v"), S("phimoe"), S("pix2struct"), S("smolvlm"), S("stablelm"), S("step3_vl"),
-	S("step3p5"), S("vipllava"),
+	S("arctic"),
+	S("aria"),
+	S("chameleon"),
+	S("chatlm"),
+	S("deepseek_ocr"),
+	S("deepseek_ocr2"),
+	S("deepseek_v2"),
+	S("deepseek_v3"),
+	S("deepseek_v32"),
+	S("deepseek_v4"),
+	S("deepseek_vl"),
+	S("deepseek_vl_hybrid"),
+	S("deepseek_vl_v2"),
+	S("ernie4_5"),
+	S("ernie4_5_moe"),
+	S("flex_olmo"),
+	S("fuyu"),
+	S("glm"),
+	S("glm4"),
+	S("glm4_moe"),
+	S("glm4_moe_lite"),
+	S("glm4v"),
+	S("glm4v_moe"),
+	S("glm_image"),
+	S("glmasr"),
+	S("got_ocr2"),
+	S("gpt_bigcode"),
+	S("granite"),
+	S("granitemoe"),
+	S("granitemoehybrid"),
+	S("granitemoeshared"),
+	S("h2ovl_chat"),
+	S("hyperclovax"),
+	S("hyperclovax_vlm"),
+	S("internlm2"),
+	S("jamba"),
+	S("janus"),
+	S("kimi_k25"),
+	S("kimi_linear"),
+	S("llava"),
+	S("llava_next"),
+	S("mimo_v2_flash"),
+	S("minicpm3"),
+	S("minicpmv"),
+	S("minicpmv4_6"),
+	S("minicpmv4_7"),
+	S("minimax_m2"),
+	S("molmo"),
+	S("molmo2"),
+	S("nemotron"),
+	S("nvfp4"),
+	S("olmo2"),
+	S("olmo3"),
+	S("olmo_hybrid"),
+	S("opencua"),
+	S("openvla"),
+	S("paddleocr_vl"),
+	S("persimmon"),
+	S("phi3"),
+	S("phi3_v"),
+	S("phimoe"),
+	S("pix2struct"),
+	S("smolvlm"),
+	S("stablelm"),
+	S("step3_vl"),
+	S("step3p5"),
+	S("vipllava"),
 };
 /* Mistral's: tokenizer.json too, unless the folder is in their own format. */
 static const struct str MISTRAL_TYPES[] = {
-	S("ministral"), S("ministral3"), S("mistral"), S("mistral3"), S("mixtral"), S("pixtral"), S("voxtral"), S("voxtral_realtime"),
+	S("ministral"),
+	S("ministral3"),
+	S("mistral"),
+	S("mistral3"),
+	S("mixtral"),
+	S("pixtral"),
+	S("voxtral"),
+	S("voxtral_realtime"),
 };
 /* Model types whose own class counts, whatever the hub says. */
-static const struct { struct str type, class; } FORCED[] = {
-	{ S("qwen2"), S("Qwen2Tokenizer") }, { S("qwen3_5"), S("Qwen3_5Tokenizer") }, { S("qwen3_5_moe"), S("Qwen3_5Tokenizer") },
-	{ S("qwen3_5_moe_text"), S("Qwen3_5Tokenizer") }, { S("qwen4_exp"), S("Qwen3_5Tokenizer") },
+static const struct {
+	struct str type, class;
+} FORCED[] = {
+	{ S("qwen2"), S("Qwen2Tokenizer") },
+	{ S("qwen3_5"), S("Qwen3_5Tokenizer") },
+	{ S("qwen3_5_moe"), S("Qwen3_5Tokenizer") },
+	{ S("qwen3_5_moe_text"), S("Qwen3_5Tokenizer") },
+	{ S("qwen4_exp"), S("Qwen3_5Tokenizer") },
 };
 static const struct str FILE_CLASSES[] = { S("PreTrainedTokenizer"), S("TokenizersBackend"), S("PythonBackend") };
 
-#define NAMED(name, text) { S(name), S(text) }
+#define NAMED(name, text)                                                                                                                  \
+	{                                                                                                                                  \
+		S(name), S(text)                                                                                                           \
+	}
 #define ENDOFTEXT "<|endoftext|>"
 #define QWEN "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?"
 #define QWEN_ENDS "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -39,16 +113,19 @@ static const struct tok_worker_class CLASSES[] = {
 	{ S("Qwen3_5Tokenizer"), TOK_FORM_NFC, { S(QWEN "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+" QWEN_ENDS) }, TOK_CLASS_BYTES,
 		{ NAMED("unk_token", ENDOFTEXT), NAMED("eos_token", ENDOFTEXT), NAMED("pad_token", ENDOFTEXT) } },
 	{ S("CohereTokenizer"), TOK_FORM_NFC, { S("<digits>"), S("<gpt2>") }, TOK_CLASS_BYTES,
-		{ NAMED("unk_token", "<UNK>"), NAMED("bos_token", "<BOS_TOKEN>"), NAMED("eos_token", "<|END_OF_TURN_TOKEN|>"), NAMED("pad_token", "<PAD>"),
-			NAMED("cls_token", "<CLS>"), NAMED("sep_token", "<SEP>"), NAMED("mask_token", "<MASK_TOKEN>") } },
+		{ NAMED("unk_token", "<UNK>"), NAMED("bos_token", "<BOS_TOKEN>"), NAMED("eos_token", "<|END_OF_TURN_TOKEN|>"),
+			NAMED("pad_token", "<PAD>"), NAMED("cls_token", "<CLS>"), NAMED("sep_token", "<SEP>"),
+			NAMED("mask_token", "<MASK_TOKEN>") } },
 	{ S("GPT2Tokenizer"), TOK_FORM_NONE, { S("<gpt2>") }, TOK_CLASS_BYTES,
 		{ NAMED("unk_token", ENDOFTEXT), NAMED("bos_token", ENDOFTEXT), NAMED("eos_token", ENDOFTEXT) } },
 	{ S("GPTNeoXTokenizer"), TOK_FORM_NFC, { S("<gpt2>") }, TOK_CLASS_BYTES,
-		{ NAMED("unk_token", ENDOFTEXT), NAMED("bos_token", ENDOFTEXT), NAMED("eos_token", ENDOFTEXT), NAMED("pad_token", "<|padding|>") } },
+		{ NAMED("unk_token", ENDOFTEXT), NAMED("bos_token", ENDOFTEXT), NAMED("eos_token", ENDOFTEXT),
+			NAMED("pad_token", "<|padding|>") } },
 	{ S("LlamaTokenizer"), TOK_FORM_NONE, { { NULL, 0 } }, TOK_CLASS_METASPACE,
 		{ NAMED("unk_token", "<unk>"), NAMED("bos_token", "<s>"), NAMED("eos_token", "</s>") } },
 	{ S("GemmaTokenizer"), TOK_FORM_NONE, { { NULL, 0 } }, TOK_CLASS_SPACES,
-		{ NAMED("unk_token", "<unk>"), NAMED("bos_token", "<bos>"), NAMED("eos_token", "<eos>"), NAMED("pad_token", "<pad>"), NAMED("mask_token", "<mask>") } },
+		{ NAMED("unk_token", "<unk>"), NAMED("bos_token", "<bos>"), NAMED("eos_token", "<eos>"), NAMED("pad_token", "<pad>"),
+			NAMED("mask_token", "<mask>") } },
 };
 
 static bool among(struct str s, const struct str *list, size_t n)
@@ -69,7 +146,8 @@ static struct str text_of(const struct json_val *v)
 
 static struct str plain_name(struct str class) { return str_ends(class, STR("Fast")) ? str_sub(class, 0, class.n - 4) : class; }
 
-enum err tok_worker_class_find(const struct json_val *config, const struct json_val *model, bool own_format, const struct tok_worker_class **ret_c, struct tok_why why)
+enum err tok_worker_class_find(const struct json_val *config, const struct json_val *model, bool own_format,
+	const struct tok_worker_class **ret_c, struct tok_why why)
 {
 	struct str type = text_of(json_get(model, STR("model_type"))), hub = text_of(json_get(config, STR("tokenizer_class")));
 	if (hub.n == 0)
@@ -81,7 +159,9 @@ enum err tok_worker_class_find(const struct json_val *config, const struct json_
 	if (AMONG(type, FILE_TYPES))
 		return ERR_OK;
 	if (AMONG(type, MISTRAL_TYPES))
-		return own_format ? tok_say(why, ERR_UNSUPPORTED, "this folder holds Mistral's own format beside tokenizer.json: which one counts is not known") : ERR_OK;
+		return own_format ? tok_say(why, ERR_UNSUPPORTED,
+					    "this folder holds Mistral's own format beside tokenizer.json: which one counts is not known")
+				  : ERR_OK;
 	for (size_t i = 0; i < ARRAY_LEN(FORCED); i++)
 		if (str_eq(type, FORCED[i].type))
 			class = FORCED[i].class;
@@ -96,9 +176,12 @@ enum err tok_worker_class_find(const struct json_val *config, const struct json_
 }
 
 /* The pipeline that the class builds. */
-enum err tok_worker_pipeline(const struct tok_worker_class *c, const struct json_val *config, struct tok_pipeline *ret_p, struct tok_why why)
+enum err tok_worker_pipeline(
+	const struct tok_worker_class *c, const struct json_val *config, struct tok_pipeline *ret_p, struct tok_why why)
 {
-	struct tok_pipeline p = { .form = c->form, .byte_level = c->kind == TOK_CLASS_BYTES, .byte_fallback = c->kind != TOK_CLASS_BYTES, .fuse_unk = true };
+	struct tok_pipeline p = {
+		.form = c->form, .byte_level = c->kind == TOK_CLASS_BYTES, .byte_fallback = c->kind != TOK_CLASS_BYTES, .fuse_unk = true
+	};
 	bool prefix = c->kind == TOK_CLASS_METASPACE, legacy = false;
 	(void)json_bool(json_get(config, STR("add_prefix_space")), &prefix);
 	(void)json_bool(json_get(config, STR("legacy")), &legacy);
@@ -117,9 +200,10 @@ enum err tok_worker_pipeline(const struct tok_worker_class *c, const struct json
 
 bool tok_pipeline_same(const struct tok_pipeline *a, const struct tok_pipeline *b)
 {
-	bool same = a->form == b->form && a->byte_level == b->byte_level && a->replaces == b->replaces && a->prepends == b->prepends && a->metaspace == b->metaspace &&
-		    a->prepend == b->prepend && a->split == b->split && a->n_stages == b->n_stages && a->whole_words == b->whole_words &&
-		    a->byte_fallback == b->byte_fallback && a->unk_known == b->unk_known && (!a->unk_known || a->fuse_unk == b->fuse_unk);
+	bool same = a->form == b->form && a->byte_level == b->byte_level && a->replaces == b->replaces && a->prepends == b->prepends &&
+		    a->metaspace == b->metaspace && a->prepend == b->prepend && a->split == b->split && a->n_stages == b->n_stages &&
+		    a->whole_words == b->whole_words && a->byte_fallback == b->byte_fallback && a->unk_known == b->unk_known &&
+		    (!a->unk_known || a->fuse_unk == b->fuse_unk);
 	for (size_t i = 0; i < a->n_stages && same; i++)
 		same = a->stages[i]->next == b->stages[i]->next;
 	return same;

@@ -7,7 +7,7 @@
 #include "tok/tok_priv.h"
 
 #define NEVER UINT64_MAX
-enum { MANY = 256 };                          /* entries that are worth sorting together */
+enum { MANY = 256 }; /* entries that are worth sorting together */
 
 static uint64_t entry(uint32_t rank, size_t at) { return (uint64_t)rank << 32 | at; }
 
@@ -104,7 +104,7 @@ static void settle_later(struct tok_scratch *s)
 		if (s->rank.p[(uint32_t)s->later.p[i]] == s->later.p[i] >> 32)
 			s->later.p[n++] = s->later.p[i];
 	s->later.n = n;
-	if (n >= MANY && n >= (s->due.n - s->due_at) / 8) {       /* so copying the list costs each entry a constant */
+	if (n >= MANY && n >= (s->due.n - s->due_at) / 8) { /* so copying the list costs each entry a constant */
 		sort_entries(&s->later, &s->spare);
 		merge_later(s);
 		return;
@@ -129,7 +129,8 @@ static void add(struct tok_scratch *s, uint32_t rank, size_t at)
 static uint64_t take(struct tok_scratch *s)
 {
 	for (;;) {
-		uint64_t due = s->due_at < s->due.n ? s->due.p[s->due_at] : NEVER, top = s->heap.n ? s->heap.p[0] : NEVER, least = MIN(due, top);
+		uint64_t due = s->due_at < s->due.n ? s->due.p[s->due_at] : NEVER, top = s->heap.n ? s->heap.p[0] : NEVER,
+			 least = MIN(due, top);
 		if (s->later.n && (least == NEVER || least >> 32 > s->rank_now)) {
 			settle_later(s);
 			continue;
@@ -149,7 +150,7 @@ static void merge_at(const struct tok *t, struct tok_scratch *s, size_t i)
 {
 	size_t n = s->sym.n, j = s->next.p[i], k = s->next.p[j];
 	s->sym.p[i] = t->merges.result[s->rank.p[i]];
-	s->rank.p[j] = TOK_NONE;                      /* whatever is said of j is stale now */
+	s->rank.p[j] = TOK_NONE; /* whatever is said of j is stale now */
 	s->next.p[i] = (uint32_t)k;
 	if (k < n)
 		s->prev.p[k] = (uint32_t)i;

@@ -110,7 +110,7 @@ static uint32_t composed(const struct tok_normal *n, uint32_t a, uint32_t b)
 static void compose(const struct tok_normal *n, struct tok_cps *c)
 {
 	size_t out = 0, starter = SIZE_MAX;
-	uint8_t last = 0;                             /* class of what stands last behind the starter; 0: nothing does */
+	uint8_t last = 0; /* class of what stands last behind the starter; 0: nothing does */
 	for (size_t i = 0; i < c->n; i++) {
 		uint32_t cp = c->p[i], both;
 		uint8_t class = combining_of(n, cp);
@@ -147,7 +147,11 @@ static void read_rows(struct tok_normal *n, const uint32_t *rows, size_t len, ui
 
 /* ---- which characters are active: they change, take part in reordering, or melt into what stands before them */
 
-struct marking { struct tok_normal *n; uint8_t *active; struct tok_cps tmp; };
+struct marking {
+	struct tok_normal *n;
+	uint8_t *active;
+	struct tok_cps tmp;
+};
 
 /* One that decomposes: does it come back as itself, and can its first part melt into what stands before? */
 static bool changes(struct marking *m, uint32_t cp)
@@ -234,7 +238,7 @@ static size_t next_active(const struct tok_normal *n, struct str text, size_t i)
 				continue;
 			}
 		}
-		if (p[i] < 0x80) {                    /* never active, in no form */
+		if (p[i] < 0x80) { /* never active, in no form */
 			i++;
 			continue;
 		}
@@ -245,10 +249,7 @@ static size_t next_active(const struct tok_normal *n, struct str text, size_t i)
 	return text.n;
 }
 
-bool tok_normal_quick(const struct tok_normal *n, struct str text)
-{
-	return n->form == TOK_FORM_NONE || next_active(n, text, 0) == text.n;
-}
+bool tok_normal_quick(const struct tok_normal *n, struct str text) { return n->form == TOK_FORM_NONE || next_active(n, text, 0) == text.n; }
 
 static enum err put_cps(const struct tok_cps *c, struct buf *b)
 {

@@ -21,8 +21,8 @@ enum {
 	SET_NEWLINE = BIT(TOK_NEWLINE),
 	SET_HAN = BIT(TOK_LM_HAN) | BIT(TOK_LO_HAN) | BIT(TOK_M_HAN) | BIT(TOK_N_HAN) | BIT(TOK_P_HAN) | BIT(TOK_S_HAN),
 	SET_ALL = BIT(TOK_N_CLASSES) - 1,
-	SET_OTHER = SET_ALL & ~(SET_SPACE | SET_L | SET_N),           /* [^\s\p{L}\p{N}] */
-	SET_LEAD = SET_ALL & ~(SET_NEWLINE | SET_L | SET_N),          /* [^\r\n\p{L}\p{N}] */
+	SET_OTHER = SET_ALL & ~(SET_SPACE | SET_L | SET_N), /* [^\s\p{L}\p{N}] */
+	SET_LEAD = SET_ALL & ~(SET_NEWLINE | SET_L | SET_N), /* [^\r\n\p{L}\p{N}] */
 	SET_UPPER = BIT(TOK_LU) | BIT(TOK_LT) | SET_LM | SET_LO | SET_M,
 	SET_LOWER = BIT(TOK_LL) | SET_LM | SET_LO | SET_M,
 };
@@ -118,7 +118,10 @@ static const uint8_t *next_gpt2(const struct tok_table *k, const uint8_t *p, con
 
 /* ---- cl100k and its kin */
 
-struct lines { int digits; uint32_t letters; };
+struct lines {
+	int digits;
+	uint32_t letters;
+};
 
 ALWAYS_INLINE const uint8_t *next_lines(const struct tok_table *k, const uint8_t *p, const uint8_t *end, struct lines r)
 {
@@ -138,10 +141,10 @@ ALWAYS_INLINE const uint8_t *next_lines(const struct tok_table *k, const uint8_t
 	return white(k, p, end, true);
 }
 
-#define LINES(name, ...)                                                                                        \
-	static const uint8_t *name(const struct tok_table *k, const uint8_t *p, const uint8_t *end)             \
-	{                                                                                                       \
-		return next_lines(k, p, end, (struct lines){ __VA_ARGS__ });                                    \
+#define LINES(name, ...)                                                                                                                   \
+	static const uint8_t *name(const struct tok_table *k, const uint8_t *p, const uint8_t *end)                                        \
+	{                                                                                                                                  \
+		return next_lines(k, p, end, (struct lines){ __VA_ARGS__ });                                                               \
 	}
 LINES(next_cl100k, .digits = 3, .letters = SET_L)
 LINES(next_qwen2, .digits = 1, .letters = SET_L)
@@ -149,7 +152,11 @@ LINES(next_qwen35, .digits = 1, .letters = SET_L | SET_M)
 
 /* ---- o200k and its kin */
 
-struct cased { bool contractions, slash; int digits; uint32_t upper, lower; };
+struct cased {
+	bool contractions, slash;
+	int digits;
+	uint32_t upper, lower;
+};
 
 /* upper*lower+ or, when no lower can be had, upper+; then a contraction. The regex gives back the last capital that can
  * also be a small letter (a modifier, a letter without case, a mark) when nothing small follows. */
@@ -202,10 +209,10 @@ ALWAYS_INLINE const uint8_t *next_cased(const struct tok_table *k, const uint8_t
 	return white(k, p, end, true);
 }
 
-#define CASED(name, ...)                                                                                        \
-	static const uint8_t *name(const struct tok_table *k, const uint8_t *p, const uint8_t *end)             \
-	{                                                                                                       \
-		return next_cased(k, p, end, (struct cased){ __VA_ARGS__ });                                    \
+#define CASED(name, ...)                                                                                                                   \
+	static const uint8_t *name(const struct tok_table *k, const uint8_t *p, const uint8_t *end)                                        \
+	{                                                                                                                                  \
+		return next_cased(k, p, end, (struct cased){ __VA_ARGS__ });                                                               \
 	}
 CASED(next_o200k, .contractions = true, .slash = true, .digits = 3, .upper = SET_UPPER, .lower = SET_LOWER)
 CASED(next_tekken, .slash = true, .digits = 1, .upper = SET_UPPER, .lower = SET_LOWER)
@@ -273,7 +280,7 @@ static const uint8_t *next_deepseek(const struct tok_table *k, const uint8_t *p,
 {
 	size_t n;
 	const uint8_t *q = deepseek_match(k, p, end);
-	while (!q) {                                  /* a gap: up to where the next match begins */
+	while (!q) { /* a gap: up to where the next match begins */
 		tok_cp(p, &n);
 		p += n;
 		if (p == end || deepseek_match(k, p, end))
@@ -311,17 +318,25 @@ static const uint8_t *next_whole(const struct tok_table *k, const uint8_t *p, co
 static const struct tok_splitter SPLITTERS[] = {
 	{ STR_INIT("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"), next_gpt2, "gpt2", true, false },
 	{ STR_INIT("<gpt2>"), next_gpt2, "gpt2", true, false },
-	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_cl100k, "cl100k", true, true },
-	{ STR_INIT("'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"), next_cl100k, "cl100k", true, true },
+	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_cl100k, "cl100k", true,
+		true },
+	{ STR_INIT("'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| "
+		   "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"),
+		next_cl100k, "cl100k", true, true },
 	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_qwen2, "qwen2", true, true },
-	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_qwen35, "qwen3.5", true, true },
-	{ STR_INIT(CASED_LETTERS(U, L, CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" LINE_ENDS), next_o200k, "o200k", true, true },
+	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_qwen35,
+		"qwen3.5", true, true },
+	{ STR_INIT(CASED_LETTERS(U, L, CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" LINE_ENDS), next_o200k, "o200k",
+		true, true },
 	{ STR_INIT(CASED_LETTERS(U, L, "") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" LINE_ENDS), next_tekken, "tekken", true, true },
-	{ STR_INIT("[\\p{Han}]+|" CASED_LETTERS(U_KIMI, L_KIMI, CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_kimi, "kimi", true, true },
+	{ STR_INIT("[\\p{Han}]+|" CASED_LETTERS(U_KIMI, L_KIMI, CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS),
+		next_kimi, "kimi", true, true },
 	{ STR_INIT("\\p{N}{1,3}"), next_digits3, "digits-3", false, true },
 	{ STR_INIT("\\p{N}"), next_digits1, "digits-1", false, true },
 	{ STR_INIT("[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-\xe3\x83\xbf]+"), next_cjk, "cjk", false, true },
-	{ STR_INIT("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*" LINE_ENDS), next_deepseek, "deepseek", false, true },
+	{ STR_INIT("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+		   "?[\\p{P}\\p{S}]+[\\r\\n]*" LINE_ENDS),
+		next_deepseek, "deepseek", false, true },
 	{ STR_INIT("<digits>"), next_each_digit, "digits", true, true },
 	{ STR_INIT("<whole>"), next_whole, "whole", true, false },
 };

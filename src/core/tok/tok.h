@@ -31,10 +31,10 @@ struct tok;
 struct tok_scratch;
 
 enum {
-	TOK_MAX_FILE_BYTES = 256 << 20,   /* each file of a tokenizer */
-	TOK_MAX_TEXT_BYTES = 1 << 30,     /* one text to encode */
-	TOK_MAX_VOCAB = (1 << 20) - 1,    /* highest id + 1 */
-	TOK_MAX_ADDED = 1 << 16,          /* added tokens */
+	TOK_MAX_FILE_BYTES = 256 << 20, /* each file of a tokenizer */
+	TOK_MAX_TEXT_BYTES = 1 << 30, /* one text to encode */
+	TOK_MAX_VOCAB = (1 << 20) - 1, /* highest id + 1 */
+	TOK_MAX_ADDED = 1 << 16, /* added tokens */
 };
 
 /* Whose letters and digits: tokenizers up to 0.21.1 split by Unicode 14, later ones by Unicode 16. */
@@ -48,11 +48,11 @@ enum tok_loader { TOK_LOADER_FILES, TOK_LOADER_5, TOK_LOADER_ANY };
  * tokenizer_json wins over tiktoken, tekken over both only when it stands alone. */
 struct tok_files {
 	struct str tokenizer_json;
-	struct str tiktoken;              /* tiktoken.model; needs config for its special tokens */
-	struct str tekken;                /* tekken.json */
-	struct str config;                /* tokenizer_config.json */
-	struct str special_map;           /* special_tokens_map.json */
-	struct str model_config;          /* config.json: its model_type; for TOK_LOADER_5 and _ANY */
+	struct str tiktoken; /* tiktoken.model; needs config for its special tokens */
+	struct str tekken; /* tekken.json */
+	struct str config; /* tokenizer_config.json */
+	struct str special_map; /* special_tokens_map.json */
+	struct str model_config; /* config.json: its model_type; for TOK_LOADER_5 and _ANY */
 	enum tok_unicode unicode;
 	enum tok_loader loader;
 };
@@ -60,35 +60,43 @@ struct tok_files {
 /* UNSUPPORTED: a feature that is not on the list; SYNTAX: a broken file; LIMIT: too big. In each case `why` (NUL-
  * terminated) says in a sentence what it was. */
 must_use enum err tok_load(const struct tok_files *f, char *why, size_t why_cap, struct tok **ret_t);
-void tok_free(struct tok *t);                             /* NULL is fine; no scratch of it may be in use */
-size_t tok_bytes_held(const struct tok *t);               /* its memory, scratches apart */
-const char *tok_scheme_name(const struct tok *t);         /* "o200k", "metaspace" ...: for people */
+void tok_free(struct tok *t); /* NULL is fine; no scratch of it may be in use */
+size_t tok_bytes_held(const struct tok *t); /* its memory, scratches apart */
+const char *tok_scheme_name(const struct tok *t); /* "o200k", "metaspace" ...: for people */
 /* Equal for equal files and options: part of every cache key of ids. */
 struct hash128 tok_fingerprint(const struct tok *t);
 
 /* cache_bytes: of the word cache, rounded down to a power of two; 0: no cache. The tokenizer outlives it. */
 struct tok_scratch *tok_scratch_new(const struct tok *t, size_t cache_bytes);
 void tok_scratch_free(struct tok_scratch *s);
-enum { TOK_CACHE_BYTES = 8 << 20 };                       /* a good size */
+enum { TOK_CACHE_BYTES = 8 << 20 }; /* a good size */
 
-struct tok_ids { uint32_t *p; size_t n, cap; };           /* zeroed = empty; grows with VEC_PUSH of base/vec.h */
+struct tok_ids {
+	uint32_t *p;
+	size_t n, cap;
+}; /* zeroed = empty; grows with VEC_PUSH of base/vec.h */
 void tok_ids_done(struct tok_ids *ids);
 
 /* A safe cut: text[0, byte) gives exactly the first n_ids ids (of this call's; the leading special ids counted). */
-struct tok_cut { size_t byte, n_ids; };
-struct tok_cuts { struct tok_cut *p; size_t n, cap; };
+struct tok_cut {
+	size_t byte, n_ids;
+};
+struct tok_cuts {
+	struct tok_cut *p;
+	size_t n, cap;
+};
 void tok_cuts_done(struct tok_cuts *c);
 
 enum tok_from {
-	TOK_FROM_START,                                   /* the text is a whole prompt */
-	TOK_FROM_TOKEN,                                   /* an added token stands right before it */
-	TOK_FROM_TEXT,                                    /* a plain cut lies right before it */
+	TOK_FROM_START, /* the text is a whole prompt */
+	TOK_FROM_TOKEN, /* an added token stands right before it */
+	TOK_FROM_TEXT, /* a plain cut lies right before it */
 };
 struct tok_job {
 	struct str text;
 	enum tok_from from;
-	bool add_bos, add_eos;                            /* what the post-processor puts around a prompt (add_special_tokens: both) */
-	struct tok_cuts *cuts;                            /* NULL: not wanted */
+	bool add_bos, add_eos; /* what the post-processor puts around a prompt (add_special_tokens: both) */
+	struct tok_cuts *cuts; /* NULL: not wanted */
 };
 /* Appends to ids. SYNTAX: the text is not UTF-8 (lone surrogates included: let the worker answer). LIMIT: too long.
  * UNSUPPORTED: a text that this model's worker cuts in a way of its own; or add_bos, add_eos with a tokenizer of
@@ -101,13 +109,17 @@ size_t tok_plain_cut(const struct tok *t, struct str text, size_t from, size_t u
 bool tok_plain_cut_ok(const struct tok *t, struct str text, size_t p);
 
 /* The bytes the ids stand for, as the library's decoder joins them; bad UTF-8 becomes U+FFFD. An id out of range: RANGE. */
-struct tok_decode_job { const uint32_t *ids; size_t n; bool skip_special; };
+struct tok_decode_job {
+	const uint32_t *ids;
+	size_t n;
+	bool skip_special;
+};
 must_use enum err tok_decode(const struct tok *t, const struct tok_decode_job *job, struct buf *b);
 
 /* Vocabulary. */
-size_t tok_vocab_size(const struct tok *t);               /* highest id + 1 */
-bool tok_id_of(const struct tok *t, struct str token, uint32_t *ret_id);    /* token as the file writes it; added tokens first */
-struct str tok_piece(const struct tok *t, uint32_t id);   /* as the file writes it; empty when there is no such id */
+size_t tok_vocab_size(const struct tok *t); /* highest id + 1 */
+bool tok_id_of(const struct tok *t, struct str token, uint32_t *ret_id); /* token as the file writes it; added tokens first */
+struct str tok_piece(const struct tok *t, uint32_t id); /* as the file writes it; empty when there is no such id */
 bool tok_is_special(const struct tok *t, uint32_t id);
 /* The text of "bos_token", "eos_token", "pad_token", "unk_token" ... by tokenizer_config.json and special_tokens_map.json;
  * false when unset. Chat templates print them. */

@@ -8,30 +8,51 @@
 #include "base/vec.h"
 #include "tok/tok.h"
 
-enum { TOK_NONE = UINT32_MAX };      /* no id, no rank */
+enum { TOK_NONE = UINT32_MAX }; /* no id, no rank */
 
 /* ---- class.c: code points by general category, in two levels -------------------------------------------------- */
 
 /* The order is that of script/gen-unicode.py. x_HAN: the same category, script Han. OTHER_DIGIT: a digit for the
  * pre-tokenizer Digits, which asks the Rust compiler's Unicode, and nothing for the regex engine, whose is older. */
 enum tok_class {
-	TOK_OTHER, TOK_LU, TOK_LL, TOK_LT, TOK_LM, TOK_LO, TOK_M, TOK_N, TOK_P, TOK_S, TOK_SPACE, TOK_NEWLINE,
-	TOK_LM_HAN, TOK_LO_HAN, TOK_M_HAN, TOK_N_HAN, TOK_P_HAN, TOK_S_HAN, TOK_OTHER_DIGIT, TOK_N_CLASSES
+	TOK_OTHER,
+	TOK_LU,
+	TOK_LL,
+	TOK_LT,
+	TOK_LM,
+	TOK_LO,
+	TOK_M,
+	TOK_N,
+	TOK_P,
+	TOK_S,
+	TOK_SPACE,
+	TOK_NEWLINE,
+	TOK_LM_HAN,
+	TOK_LO_HAN,
+	TOK_M_HAN,
+	TOK_N_HAN,
+	TOK_P_HAN,
+	TOK_S_HAN,
+	TOK_OTHER_DIGIT,
+	TOK_N_CLASSES
 };
 enum { TOK_CODE_POINTS = 0x110000, TOK_BLOCKS = TOK_CODE_POINTS >> 8 };
 
-struct tok_table {                   /* code point -> byte */
+struct tok_table { /* code point -> byte */
 	uint8_t index[TOK_BLOCKS];
-	uint8_t *blocks;             /* 256 bytes each */
+	uint8_t *blocks; /* 256 bytes each */
 	size_t n_blocks;
 };
 /* fill(ctx, block, out): the 256 values of a block. */
 typedef void (*tok_fill_fn)(void *ctx, uint32_t block, uint8_t out[256]);
 void tok_table_init(struct tok_table *t, tok_fill_fn fill, void *ctx);
 void tok_table_done(struct tok_table *t);
-static inline uint8_t tok_table_get(const struct tok_table *t, uint32_t cp) { return t->blocks[(size_t)t->index[cp >> 8] << 8 | (cp & 255)]; }
+static inline uint8_t tok_table_get(const struct tok_table *t, uint32_t cp)
+{
+	return t->blocks[(size_t)t->index[cp >> 8] << 8 | (cp & 255)];
+}
 void tok_classes_init(struct tok_table *t, enum tok_unicode version);
-bool tok_is_word(uint32_t cp);       /* a word character to a single_word token */
+bool tok_is_word(uint32_t cp); /* a word character to a single_word token */
 
 /* The code point at p (checked UTF-8, at least one character); its bytes go to *n. */
 static inline uint32_t tok_cp(const uint8_t *p, size_t *n)
@@ -70,12 +91,15 @@ enum tok_form { TOK_FORM_NONE, TOK_FORM_NFC, TOK_FORM_NFD, TOK_FORM_NFKC, TOK_FO
 
 struct tok_normal {
 	enum tok_form form;
-	struct tok_table active;     /* 0: this character stands for itself and ends what came before it */
-	struct map decomposed;       /* code point -> place in the table of its form | table << 32 */
+	struct tok_table active; /* 0: this character stands for itself and ends what came before it */
+	struct map decomposed; /* code point -> place in the table of its form | table << 32 */
 	struct map combining;
-	struct map pairs;            /* first << 32 | second -> composition */
+	struct map pairs; /* first << 32 | second -> composition */
 };
-struct tok_cps { uint32_t *p; size_t n, cap; };
+struct tok_cps {
+	uint32_t *p;
+	size_t n, cap;
+};
 void tok_normal_init(struct tok_normal *n, enum tok_form form);
 void tok_normal_done(struct tok_normal *n);
 /* Is text its own normal form, as a quick look tells? false: maybe. */
@@ -86,35 +110,45 @@ must_use enum err tok_normal_put(const struct tok_normal *n, struct str text, st
 /* ---- added.c: added tokens, found leftmost-longest --------------------------------------------------------------- */
 
 struct tok_token {
-	struct str content;          /* owned */
+	struct str content; /* owned */
 	uint32_t id;
 	bool single_word, lstrip, rstrip, normalized, special;
-	bool listed, configured;     /* while loading: it is in the list of special ones; the config's list tells its flags */
-	bool cuttable;               /* a match ends what can depend on the text behind it */
+	bool listed, configured; /* while loading: it is in the list of special ones; the config's list tells its flags */
+	bool cuttable; /* a match ends what can depend on the text behind it */
 };
 struct tok_trie {
-	struct tok_trie_node { uint32_t first_child, token; uint16_t n_children; uint8_t byte; } *nodes;   /* token: index or TOK_NONE */
+	struct tok_trie_node {
+		uint32_t first_child, token;
+		uint16_t n_children;
+		uint8_t byte;
+	} * nodes; /* token: index or TOK_NONE */
 	size_t n_nodes;
-	uint32_t root[256];          /* the node of a first byte, or TOK_NONE */
+	uint32_t root[256]; /* the node of a first byte, or TOK_NONE */
 	uint32_t n_roots;
-	uint8_t only_root;           /* the first byte when there is just one */
+	uint8_t only_root; /* the first byte when there is just one */
 };
-struct tok_pattern { struct str text; uint32_t token; };
+struct tok_pattern {
+	struct str text;
+	uint32_t token;
+};
 void tok_trie_init(struct tok_trie *t, const struct tok_pattern *patterns, size_t n);
 void tok_trie_done(struct tok_trie *t);
 /* The next match at or after `from`: its place, end and token. false: none. */
-struct tok_match { size_t start, end; uint32_t token; };
+struct tok_match {
+	size_t start, end;
+	uint32_t token;
+};
 bool tok_trie_next(const struct tok_trie *t, struct str text, size_t from, struct tok_match *ret_m);
 /* Does text contain a pattern that ends before its own end? (for cuttable) */
 void tok_trie_mark_inner(const struct tok_trie *t, struct str text, bool *inner);
 
 /* ---- vocab.c: pieces and merges ---------------------------------------------------------------------------------- */
 
-struct tok_pool {                    /* strings by id, back to back, and a table to find them by their bytes */
+struct tok_pool { /* strings by id, back to back, and a table to find them by their bytes */
 	char *bytes;
-	uint32_t *off;               /* n + 1 */
+	uint32_t *off; /* n + 1 */
 	uint32_t n;
-	uint64_t *slots;             /* upper half of the hash << 32 | id; TOK_EMPTY_SLOT */
+	uint64_t *slots; /* upper half of the hash << 32 | id; TOK_EMPTY_SLOT */
 	size_t mask;
 };
 #define TOK_EMPTY_SLOT UINT64_MAX
@@ -122,23 +156,26 @@ void tok_pool_init(struct tok_pool *p, const struct str *by_id, uint32_t n);
 /* Makes them findable, the hidden ones (or NULL) left out. Returns an id whose string was there already, or TOK_NONE. */
 uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden);
 void tok_pool_done(struct tok_pool *p);
-static inline struct str tok_pool_get(const struct tok_pool *p, uint32_t id) { return id < p->n ? (struct str){ p->bytes + p->off[id], p->off[id + 1] - p->off[id] } : (struct str){ "", 0 }; }
-uint32_t tok_pool_find(const struct tok_pool *p, struct str s);     /* or TOK_NONE; empty strings are not found */
+static inline struct str tok_pool_get(const struct tok_pool *p, uint32_t id)
+{
+	return id < p->n ? (struct str){ p->bytes + p->off[id], p->off[id + 1] - p->off[id] } : (struct str){ "", 0 };
+}
+uint32_t tok_pool_find(const struct tok_pool *p, struct str s); /* or TOK_NONE; empty strings are not found */
 size_t tok_pool_held(const struct tok_pool *p);
 
 /* A pair of ids and the rank of their merge: 20 + 20 + 24 bits a slot. */
 enum { TOK_ID_BITS = 20, TOK_RANK_BITS = 24, TOK_MAX_RANKS = (1 << TOK_RANK_BITS) - 1 };
 struct tok_merges {
 	uint64_t *slots;
-	unsigned shift;              /* 64 - log2(slots) */
+	unsigned shift; /* 64 - log2(slots) */
 	size_t mask;
-	uint32_t *result;            /* rank -> id */
+	uint32_t *result; /* rank -> id */
 	uint32_t n;
-	uint32_t *first;             /* 65536 ranks of byte pairs (byte-level), or NULL */
+	uint32_t *first; /* 65536 ranks of byte pairs (byte-level), or NULL */
 };
 void tok_merges_init(struct tok_merges *m, size_t n_pairs, size_t n_ranks);
-void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank);   /* again: the later one counts */
-void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256]);           /* fills `first` */
+void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank); /* again: the later one counts */
+void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256]); /* fills `first` */
 void tok_merges_done(struct tok_merges *m);
 static inline size_t tok_merges_home(const struct tok_merges *m, uint64_t key) { return (size_t)((key * 0x9e3779b97f4a7c15u) >> m->shift); }
 static inline uint32_t tok_merges_rank(const struct tok_merges *m, uint32_t a, uint32_t b)
@@ -158,61 +195,65 @@ static inline uint32_t tok_merges_rank(const struct tok_merges *m, uint32_t a, u
 /* The end of the piece that begins at p (p < end). */
 typedef const uint8_t *(*tok_next_fn)(const struct tok_table *classes, const uint8_t *p, const uint8_t *end);
 struct tok_splitter {
-	struct str pattern;          /* the regex as files write it (CR and LF as \r and \n), or a name in <> */
+	struct str pattern; /* the regex as files write it (CR and LF as \r and \n), or a name in <> */
 	tok_next_fn next;
 	const char *name;
-	bool covers;                 /* every text is matched without gaps: then Removed + invert is Isolated */
-	bool newline_cut;            /* between CR or LF and a letter or digit it never looks across */
+	bool covers; /* every text is matched without gaps: then Removed + invert is Isolated */
+	bool newline_cut; /* between CR or LF and a letter or digit it never looks across */
 };
 const struct tok_splitter *tok_splitter_find(struct str pattern);
 enum { TOK_MAX_STAGES = 4 };
 
 /* ---- struct tok ---------------------------------------------------------------------------------------------------- */
 
-enum tok_kind { TOK_BYTES, TOK_SPACES };        /* byte-level; whole text with U+2581 for the space */
+enum tok_kind { TOK_BYTES, TOK_SPACES }; /* byte-level; whole text with U+2581 for the space */
 enum tok_prepend { TOK_PREPEND_NEVER, TOK_PREPEND_PIECE, TOK_PREPEND_MISSING, TOK_PREPEND_FIRST };
 enum tok_decoder { TOK_DECODE_UNKNOWN, TOK_DECODE_BYTES, TOK_DECODE_SPACES, TOK_DECODE_RAW };
 
-struct tok_crossing { struct str before, after; };   /* a piece of the vocabulary that spans a cut: what stands on its two sides */
+struct tok_crossing {
+	struct str before, after;
+}; /* a piece of the vocabulary that spans a cut: what stands on its two sides */
 
 struct tok {
 	enum tok_kind kind;
 	struct tok_table classes;
 	struct tok_normal normal;
 
-	struct tok_token *tokens;    /* added */
+	struct tok_token *tokens; /* added */
 	size_t n_tokens;
-	struct map token_by_id;      /* id -> index in tokens */
-	struct tok_trie raw, late;   /* matched before and after normalisation */
+	struct map token_by_id; /* id -> index in tokens */
+	struct tok_trie raw, late; /* matched before and after normalisation */
 
 	const struct tok_splitter *stages[TOK_MAX_STAGES];
 	size_t n_stages;
 
-	struct tok_pool pieces;      /* of the model, as the file writes them */
-	struct tok_pool bytes;       /* of every id, what it stands for; findable when whole words are looked up */
-	bool whole_words;            /* ignore_merges */
+	struct tok_pool pieces; /* of the model, as the file writes them */
+	struct tok_pool bytes; /* of every id, what it stands for; findable when whole words are looked up */
+	bool whole_words; /* ignore_merges */
 	struct tok_merges merges;
-	uint32_t byte_id[256];       /* byte-level: the id of a byte; spaces: of `<0xHH>` */
-	uint32_t ascii_id[128];      /* spaces: of a character; the space's is that of U+2581 */
-	uint32_t unk_id;             /* TOK_NONE: unknown characters vanish */
+	uint32_t byte_id[256]; /* byte-level: the id of a byte; spaces: of `<0xHH>` */
+	uint32_t ascii_id[128]; /* spaces: of a character; the space's is that of U+2581 */
+	uint32_t unk_id; /* TOK_NONE: unknown characters vanish */
 	bool byte_fallback, fuse_unk;
 
-	enum tok_prepend prepend;    /* spaces: of U+2581 */
-	bool late_spaces;            /* spaces: U+2581 is put in by the pre-tokenizer, behind the late tokens */
-	bool split_spaces;           /* Metaspace with split */
-	bool cut_words;              /* spaces: words may be cut, but at crossings */
+	enum tok_prepend prepend; /* spaces: of U+2581 */
+	bool late_spaces; /* spaces: U+2581 is put in by the pre-tokenizer, behind the late tokens */
+	bool split_spaces; /* Metaspace with split */
+	bool cut_words; /* spaces: words may be cut, but at crossings */
 	struct tok_crossing *crossings;
 	size_t n_crossings;
 
-	uint32_t *before, *after;    /* ids that the post-processor puts around */
+	uint32_t *before, *after; /* ids that the post-processor puts around */
 	size_t n_before, n_after;
-	bool around_unknown;         /* loaders differ in what they put there */
+	bool around_unknown; /* loaders differ in what they put there */
 	enum tok_decoder decoder;
-	size_t strip_left;           /* decoder: leading spaces taken off */
-	bool long_runs_differ;       /* the worker cuts very long texts in its own way: refused */
-	bool control;                /* added tokens never come from text (tekken) */
+	size_t strip_left; /* decoder: leading spaces taken off */
+	bool long_runs_differ; /* the worker cuts very long texts in its own way: refused */
+	bool control; /* added tokens never come from text (tekken) */
 
-	struct tok_name { struct str name, text; } *names;   /* bos_token ...; owned */
+	struct tok_name {
+		struct str name, text;
+	} * names; /* bos_token ...; owned */
 	size_t n_names;
 	bool token_cuts, plain_cuts;
 	struct hash128 fingerprint;
@@ -221,20 +262,26 @@ struct tok {
 
 /* ---- load*.c --------------------------------------------------------------------------------------------------------- */
 
-struct tok_why { char *p; size_t cap; };
+struct tok_why {
+	char *p;
+	size_t cap;
+};
 /* Writes the sentence and returns e. */
 enum err tok_say(struct tok_why why, enum err e, const char *fmt, ...) printf_like(3, 4);
 
 /* The reference's list of added tokens, as it grows by being told of tokens one after another. */
-struct tok_define { struct str content; bool single_word, lstrip, rstrip, normalized, special; };
+struct tok_define {
+	struct str content;
+	bool single_word, lstrip, rstrip, normalized, special;
+};
 struct tok_adding {
 	const struct tok_pool *pieces;
-	uint32_t vocab_size;                   /* pieces of the model: new ids begin here */
-	VEC(struct tok_token) tokens;          /* one for each id, with what was said last */
+	uint32_t vocab_size; /* pieces of the model: new ids begin here */
+	VEC(struct tok_token) tokens; /* one for each id, with what was said last */
 	VEC(struct tok_define) special, plain; /* all that matches, in the order in which it is looked for */
-	struct map by_content;                 /* hash of the content -> index in tokens */
-	struct map by_id;                      /* id -> index in tokens */
-	uint32_t max_id;                       /* of the added tokens; TOK_NONE: there is none yet */
+	struct map by_content; /* hash of the content -> index in tokens */
+	struct map by_id; /* id -> index in tokens */
+	uint32_t max_id; /* of the added tokens; TOK_NONE: there is none yet */
 };
 void tok_adding_init(struct tok_adding *a, const struct tok_pool *pieces, uint32_t vocab_size);
 void tok_adding_done(struct tok_adding *a);
@@ -259,19 +306,23 @@ enum tok_class_kind { TOK_CLASS_BYTES, TOK_CLASS_SPACES, TOK_CLASS_METASPACE };
 struct tok_worker_class {
 	struct str name;
 	enum tok_form form;
-	struct str stages[TOK_MAX_STAGES];     /* patterns */
+	struct str stages[TOK_MAX_STAGES]; /* patterns */
 	enum tok_class_kind kind;
-	struct { struct str name, text; } defaults[7];   /* special tokens when the config has no such member */
+	struct {
+		struct str name, text;
+	} defaults[7]; /* special tokens when the config has no such member */
 };
 /* load_worker.c. own_format: the folder has tekken.json too. NULL: tokenizer.json counts. */
-must_use enum err tok_worker_class_find(const struct json_val *config, const struct json_val *model, bool own_format, const struct tok_worker_class **ret_c, struct tok_why why);
-must_use enum err tok_worker_pipeline(const struct tok_worker_class *c, const struct json_val *config, struct tok_pipeline *ret_p, struct tok_why why);
+must_use enum err tok_worker_class_find(const struct json_val *config, const struct json_val *model, bool own_format,
+	const struct tok_worker_class **ret_c, struct tok_why why);
+must_use enum err tok_worker_pipeline(
+	const struct tok_worker_class *c, const struct json_val *config, struct tok_pipeline *ret_p, struct tok_why why);
 bool tok_pipeline_same(const struct tok_pipeline *a, const struct tok_pipeline *b);
 
 /* load_config.c: what tokenizer_config.json and special_tokens_map.json add; add_bos, add_eos: -1 when it does not say. */
 struct tok_config {
-	const struct json_val *config, *map;   /* their roots, or NULL */
-	const struct tok_worker_class *class;  /* whose defaults count, or NULL */
+	const struct json_val *config, *map; /* their roots, or NULL */
+	const struct tok_worker_class *class; /* whose defaults count, or NULL */
 	int add_bos, add_eos;
 };
 must_use enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config *c, struct tok_why why);
@@ -294,18 +345,24 @@ bool tok_alphabet_decode(struct str piece, char *out, size_t *ret_n);
 
 /* ---- bpe.c, encode.c ------------------------------------------------------------------------------------------------- */
 
-struct tok_entries { uint64_t *p; size_t n, cap; };    /* merges to come: rank << 32 | place */
-struct tok_cache_entry { uint64_t key[2]; uint64_t ids[2]; };
+struct tok_entries {
+	uint64_t *p;
+	size_t n, cap;
+}; /* merges to come: rank << 32 | place */
+struct tok_cache_entry {
+	uint64_t key[2];
+	uint64_t ids[2];
+};
 struct tok_scratch {
 	const struct tok *t;
-	struct tok_cache_entry *cache;         /* pairs: two ways */
-	size_t cache_mask;                     /* of pairs */
-	struct buf normal;                     /* a piece in normal form */
-	struct buf spaced;                     /* a piece with its spaces marked */
+	struct tok_cache_entry *cache; /* pairs: two ways */
+	size_t cache_mask; /* of pairs */
+	struct buf normal; /* a piece in normal form */
+	struct buf spaced; /* a piece with its spaces marked */
 	struct tok_cps cps;
 	VEC(uint32_t) sym, rank, next, prev;
 	struct tok_entries heap, due, later, spare;
-	size_t due_at;                         /* in due: those before it are done */
+	size_t due_at; /* in due: those before it are done */
 	uint32_t rank_now;
 };
 /* The merges of a long word whose symbols and ranks are set (long.c). */

@@ -25,7 +25,10 @@ void tok_pool_init(struct tok_pool *p, const struct str *by_id, uint32_t n)
 	p->off[n] = at;
 }
 
-static bool slot_is(const struct tok_pool *p, uint64_t slot, uint64_t hash, struct str s) { return slot >> 32 == hash >> 32 && str_eq(tok_pool_get(p, (uint32_t)slot), s); }
+static bool slot_is(const struct tok_pool *p, uint64_t slot, uint64_t hash, struct str s)
+{
+	return slot >> 32 == hash >> 32 && str_eq(tok_pool_get(p, (uint32_t)slot), s);
+}
 
 uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden)
 {
@@ -86,7 +89,9 @@ void tok_merges_init(struct tok_merges *m, size_t n_pairs, size_t n_ranks)
 		cap *= 2;
 		bits++;
 	}
-	*m = (struct tok_merges){ .slots = must_malloc(cap * sizeof(*m->slots)), .shift = 64 - bits, .mask = cap - 1, .n = (uint32_t)n_ranks };
+	*m = (struct tok_merges){
+		.slots = must_malloc(cap * sizeof(*m->slots)), .shift = 64 - bits, .mask = cap - 1, .n = (uint32_t)n_ranks
+	};
 	memset(m->slots, 0xff, cap * sizeof(*m->slots));
 	m->result = must_calloc(n_ranks + 1, sizeof(*m->result));
 }

@@ -57,7 +57,7 @@ static void test_words_equal_the_definition(void **state)
 		for (int i = 0; i < 60; i++) {
 			size_t n = 1 + rand_below(&r, i % 3 ? 60 : sizeof(word));
 			for (size_t k = 0; k < n; k++)
-				word[k] = (char)('a' + rand_below(&r, letters + (i % 5 == 0)));   /* sometimes a byte without an id */
+				word[k] = (char)('a' + rand_below(&r, letters + (i % 5 == 0))); /* sometimes a byte without an id */
 			compare(&t, s, (struct str){ word, n });
 		}
 		tok_scratch_free(s);
@@ -78,7 +78,8 @@ static void test_long_words_equal_the_definition(void **state)
 		make(&t, &r, letters, 4 + (uint32_t)rand_below(&r, 40));
 		struct tok_scratch *s = tok_scratch_new(&t, 0);
 		for (size_t i = 0; i < N; i++)
-			word[i] = (char)('a' + (round % 2 && i ? (rand_below(&r, 9) ? word[i - 1] - 'a' : (int)rand_below(&r, letters)) : (int)rand_below(&r, letters)));
+			word[i] = (char)('a' + (round % 2 && i ? (rand_below(&r, 9) ? word[i - 1] - 'a' : (int)rand_below(&r, letters))
+							       : (int)rand_below(&r, letters)));
 		compare(&t, s, (struct str){ word, N });
 		tok_scratch_free(s);
 		tok_merges_done(&t.merges);

@@ -12,9 +12,35 @@
 #include "wire/json.h"
 
 const char *const GOLDEN[] = {
-	"cl100k", "cl100k_ignore", "cl100k_old", "deepseek", "digits1", "digits_gpt2", "gemma", "gpt2", "gpt2_nfd", "gpt2_nfkc", "gpt2_nfkd", "kimi_hf", "llama2",
-	"llama2_zoo", "metaspace_always", "metaspace_first", "metaspace_never", "metaspace_split", "missing_bytes", "o200k", "qwen2", "qwen2_zoo", "qwen35",
-	"spaces_drop", "spaces_unk", "tekken", "tekken_hf", "tiktoken", NULL,
+	"cl100k",
+	"cl100k_ignore",
+	"cl100k_old",
+	"deepseek",
+	"digits1",
+	"digits_gpt2",
+	"gemma",
+	"gpt2",
+	"gpt2_nfd",
+	"gpt2_nfkc",
+	"gpt2_nfkd",
+	"kimi_hf",
+	"llama2",
+	"llama2_zoo",
+	"metaspace_always",
+	"metaspace_first",
+	"metaspace_never",
+	"metaspace_split",
+	"missing_bytes",
+	"o200k",
+	"qwen2",
+	"qwen2_zoo",
+	"qwen35",
+	"spaces_drop",
+	"spaces_unk",
+	"tekken",
+	"tekken_hf",
+	"tiktoken",
+	NULL,
 };
 
 static struct str read_file(const char *name, const char *file)
@@ -57,8 +83,10 @@ static void read_case(struct golden *g, struct str line)
 void golden_open(struct golden *g, const char *name)
 {
 	char why[512] = "";
-	struct tok_files f = { .tokenizer_json = read_file(name, "tokenizer.json"), .tekken = read_file(name, "tekken.json"),
-		.tiktoken = read_file(name, "tiktoken.model"), .config = read_file(name, "tokenizer_config.json") };
+	struct tok_files f = { .tokenizer_json = read_file(name, "tokenizer.json"),
+		.tekken = read_file(name, "tekken.json"),
+		.tiktoken = read_file(name, "tiktoken.model"),
+		.config = read_file(name, "tokenizer_config.json") };
 	struct str cases = read_file(name, "cases.jsonl"), left = cases, line;
 	*g = (struct golden){ 0 };
 	if (tok_load(&f, why, sizeof(why), &g->t) != ERR_OK)

@@ -11,8 +11,8 @@ struct golden {
 	struct tok *t;
 	struct tok_scratch *s;
 	size_t n;
-	struct str *texts;           /* owned */
-	struct tok_ids *ids;         /* with what the post-processor puts around them */
+	struct str *texts; /* owned */
+	struct tok_ids *ids; /* with what the post-processor puts around them */
 };
 void golden_open(struct golden *g, const char *name);
 void golden_close(struct golden *g);

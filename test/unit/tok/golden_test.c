@@ -13,7 +13,10 @@
 #include "base/vec.h"
 #include "golden.h"
 
-static void encode(struct golden *g, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids) { assert_int_equal(tok_encode(g->t, s, job, ids), ERR_OK); }
+static void encode(struct golden *g, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids)
+{
+	assert_int_equal(tok_encode(g->t, s, job, ids), ERR_OK);
+}
 
 static void same_ids(const char *name, struct str text, const struct tok_ids *got, const struct tok_ids *want)
 {
@@ -38,7 +41,7 @@ static void test_ids_equal_the_library(void **state)
 		struct golden g;
 		golden_open(&g, GOLDEN[k]);
 		struct tok_scratch *none = tok_scratch_new(g.t, 0);
-		for (size_t i = 0; i < 2 * g.n; i++) {                /* twice: the second time from the cache */
+		for (size_t i = 0; i < 2 * g.n; i++) { /* twice: the second time from the cache */
 			struct tok_ids ids = { 0 };
 			struct tok_job job = { .text = g.texts[i % g.n], .add_bos = around(GOLDEN[k]), .add_eos = around(GOLDEN[k]) };
 			encode(&g, g.s, &job, &ids);
@@ -101,7 +104,7 @@ static size_t check_plain_cuts(struct golden *g, const char *name)
 	struct buf b;
 	buf_init(&b, 1 << 20);
 	for (size_t i = 0; i < g->n; i++) {
-		buf_clear(&b);                                        /* a text with many chances: lines of others */
+		buf_clear(&b); /* a text with many chances: lines of others */
 		for (size_t k = 0; k < 4; k++) {
 			assert_int_equal(buf_add(&b, g->texts[(i + k * 7) % g->n]), ERR_OK);
 			assert_int_equal(buf_add(&b, k % 2 ? STR("\nab") : STR("x b")), ERR_OK);
@@ -154,7 +157,8 @@ static void test_decode_gives_the_text_back(void **state)
 {
 	(void)state;
 	static const char *const EXACT[] = { "cl100k", "gpt2", "o200k", "deepseek", "tekken", "tiktoken", "qwen35", "metaspace_first" };
-	static const struct str TEXTS[] = { STR_INIT("Hello  world,\n\ndon't 12345 \xe4\xb8\xad\xe6\x97\xa5 \xf0\x9f\x98\x80!"), STR_INIT("a"), STR_INIT("\xc3\xb4t\xc3\xb4 9/9") };
+	static const struct str TEXTS[] = { STR_INIT("Hello  world,\n\ndon't 12345 \xe4\xb8\xad\xe6\x97\xa5 \xf0\x9f\x98\x80!"),
+		STR_INIT("a"), STR_INIT("\xc3\xb4t\xc3\xb4 9/9") };
 	for (size_t k = 0; k < ARRAY_LEN(EXACT); k++) {
 		struct golden g;
 		golden_open(&g, EXACT[k]);
@@ -165,7 +169,7 @@ static void test_decode_gives_the_text_back(void **state)
 			encode(&g, g.s, &(struct tok_job){ .text = TEXTS[i], .add_bos = true, .add_eos = true }, &ids);
 			assert_int_equal(tok_decode(g.t, &(struct tok_decode_job){ ids.p, ids.n, true }, &b), ERR_OK);
 			struct str got = buf_str(&b);
-			if (str_starts(got, STR("<s>")))              /* the golden BOS is a piece, no special token */
+			if (str_starts(got, STR("<s>"))) /* the golden BOS is a piece, no special token */
 				got = str_sub(got, 3, got.n - 7);
 			if (!str_eq(got, TEXTS[i]) && !str_eq(str_skip(got, 1), TEXTS[i]))
 				fail_msg("%s: %.*s", EXACT[k], STR_ARG(got));

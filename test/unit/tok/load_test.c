@@ -13,13 +13,18 @@
 #include "tok/tok.h"
 
 #define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}"
-#define MODEL "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"\\u0120\":4,\"<\":5,\">\":6,\"x\":7,\"abc\":8},\"merges\":[\"a b\",[\"ab\",\"c\"]]}"
+#define MODEL                                                                                                                              \
+	"{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"\\u0120\":4,\"<\":5,\">\":6,\"x\":7,\"abc\":8},\"merges\":[\"a "  \
+	"b\",[\"ab\",\"c\"]]}"
 
-static enum err load(const char *normalizer, const char *pre, const char *model, const char *rest, const char *config, char *why, struct tok **ret_t)
+static enum err load(
+	const char *normalizer, const char *pre, const char *model, const char *rest, const char *config, char *why, struct tok **ret_t)
 {
 	struct buf b;
 	buf_init(&b, 1 << 20);
-	assert_int_equal(buf_printf(&b, "{\"version\":\"1.0\",\"normalizer\":%s,\"pre_tokenizer\":%s,\"model\":%s%s}", normalizer, pre, model, rest), ERR_OK);
+	assert_int_equal(
+		buf_printf(&b, "{\"version\":\"1.0\",\"normalizer\":%s,\"pre_tokenizer\":%s,\"model\":%s%s}", normalizer, pre, model, rest),
+		ERR_OK);
 	struct tok_files f = { .tokenizer_json = buf_str(&b), .config = str_of(config) };
 	enum err e = tok_load(&f, why, 256, ret_t);
 	buf_done(&b);
@@ -40,15 +45,20 @@ static void test_refused_by_name(void **state)
 	(void)state;
 	refused("{\"type\":\"Lowercase\"}", BYTE_LEVEL, MODEL, "", "Lowercase");
 	refused("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}", BYTE_LEVEL, MODEL, "", "Precompiled");
-	refused("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"StripAccents\"}]}", BYTE_LEVEL, MODEL, "", "StripAccents");
+	refused("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"StripAccents\"}]}", BYTE_LEVEL, MODEL, "",
+		"StripAccents");
 	refused("{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\"y\"}", BYTE_LEVEL, MODEL, "", "Replace");
 	refused("null", "{\"type\":\"Whitespace\"}", MODEL, "", "Whitespace");
-	refused("null", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\w+\"},\"behavior\":\"Isolated\",\"invert\":false}", MODEL, "", "\\w+");
-	refused("null", "{\"type\":\"Split\",\"pattern\":{\"String\":\"\\\\p{N}\"},\"behavior\":\"Isolated\",\"invert\":false}", MODEL, "", "Split");
-	refused("null", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\p{N}\"},\"behavior\":\"Removed\",\"invert\":true}", MODEL, "", "behavior");
+	refused("null", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\w+\"},\"behavior\":\"Isolated\",\"invert\":false}", MODEL, "",
+		"\\w+");
+	refused("null", "{\"type\":\"Split\",\"pattern\":{\"String\":\"\\\\p{N}\"},\"behavior\":\"Isolated\",\"invert\":false}", MODEL, "",
+		"Split");
+	refused("null", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\p{N}\"},\"behavior\":\"Removed\",\"invert\":true}", MODEL, "",
+		"behavior");
 	refused("null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true}", MODEL, "", "add_prefix_space");
 	refused("null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"news\":1}", MODEL, "", "news");
-	refused("null", "{\"type\":\"Sequence\",\"pretokenizers\":[" BYTE_LEVEL ",{\"type\":\"Digits\",\"individual_digits\":true}]}", MODEL, "", "Digits");
+	refused("null", "{\"type\":\"Sequence\",\"pretokenizers\":[" BYTE_LEVEL ",{\"type\":\"Digits\",\"individual_digits\":true}]}",
+		MODEL, "", "Digits");
 	refused("null", "null", MODEL, "", "combination");
 	refused("null", BYTE_LEVEL, "{\"type\":\"Unigram\",\"vocab\":[]}", "", "Unigram");
 	refused("null", BYTE_LEVEL, "{\"type\":\"WordPiece\",\"vocab\":{}}", "", "WordPiece");
@@ -66,14 +76,19 @@ static void test_broken_files(void **state)
 	struct tok *t;
 	assert_int_equal(tok_load(&(struct tok_files){ .tokenizer_json = STR("{") }, why, sizeof(why), &t), ERR_SYNTAX);
 	assert_int_equal(tok_load(&(struct tok_files){ .config = STR("{}") }, why, sizeof(why), &t), ERR_NOT_FOUND);
-	assert_int_equal(load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}", "", "", why, &t), ERR_SYNTAX);
+	assert_int_equal(
+		load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}", "", "", why, &t), ERR_SYNTAX);
 	assert_non_null(strstr(why, "merge 0"));
-	assert_int_equal(load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a\"]}", "", "", why, &t), ERR_SYNTAX);
-	assert_int_equal(load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":99999999},\"merges\":[]}", "", "", why, &t), ERR_LIMIT);
+	assert_int_equal(
+		load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a\"]}", "", "", why, &t), ERR_SYNTAX);
+	assert_int_equal(
+		load("null", BYTE_LEVEL, "{\"type\":\"BPE\",\"vocab\":{\"a\":99999999},\"merges\":[]}", "", "", why, &t), ERR_LIMIT);
 	assert_int_equal(load("null", BYTE_LEVEL, MODEL, ",\"added_tokens\":[{}]", "", why, &t), ERR_SYNTAX);
 	assert_int_equal(tok_load(&(struct tok_files){ .tekken = STR("{}") }, why, sizeof(why), &t), ERR_SYNTAX);
 	assert_int_equal(tok_load(&(struct tok_files){ .tiktoken = STR("YQ== 0\n") }, why, sizeof(why), &t), ERR_UNSUPPORTED);
-	assert_int_equal(tok_load(&(struct tok_files){ .tiktoken = STR("YQ== 0\n"), .config = STR("{\"tokenizer_class\":\"X\"}") }, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	assert_int_equal(tok_load(&(struct tok_files){ .tiktoken = STR("YQ== 0\n"), .config = STR("{\"tokenizer_class\":\"X\"}") }, why,
+				 sizeof(why), &t),
+		ERR_UNSUPPORTED);
 	assert_non_null(strstr(why, "class X"));
 }
 
@@ -106,8 +121,8 @@ static void test_merges_and_missing_bytes(void **state)
 	(void)state;
 	struct tok *t = loaded("", "");
 	IDS_ARE(t, "abc ab", 8, 4, 3);
-	IDS_ARE(t, "zabz", 3);                           /* z is not in the vocabulary: the library drops it */
-	IDS_ARE(t, "azb", 3);                            /* and what stood around it merges */
+	IDS_ARE(t, "zabz", 3); /* z is not in the vocabulary: the library drops it */
+	IDS_ARE(t, "azb", 3); /* and what stood around it merges */
 	tok_free(t);
 }
 
@@ -115,7 +130,9 @@ static void test_merges_and_missing_bytes(void **state)
 static void test_added_tokens(void **state)
 {
 	(void)state;
-	struct tok *t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false") "," TOKEN("c", ",\"normalized\":false") "," TOKEN("<y>", ",\"special\":true") "]", "");
+	struct tok *t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false") "," TOKEN(
+				       "c", ",\"normalized\":false") "," TOKEN("<y>", ",\"special\":true") "]",
+		"");
 	uint32_t id = 0;
 	IDS_ARE(t, "a<x>b", 0, 9, 1);
 	IDS_ARE(t, "abc<y>", 3, 2, 10);
@@ -123,7 +140,9 @@ static void test_added_tokens(void **state)
 	assert_true(str_eq(tok_piece(t, 10), STR("<y>")) && str_eq(tok_piece(t, 3), STR("ab")));
 	assert_int_equal(tok_vocab_size(t), 11);
 	tok_free(t);
-	t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false") "," TOKEN("<x>", ",\"normalized\":false,\"rstrip\":true,\"lstrip\":true") "]", "");
+	t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false") "," TOKEN(
+			   "<x>", ",\"normalized\":false,\"rstrip\":true,\"lstrip\":true") "]",
+		"");
 	IDS_ARE(t, "a <x> b", 0, 9, 1);
 	tok_free(t);
 }
@@ -133,7 +152,7 @@ static void test_longest_token_wins_and_single_words(void **state)
 	(void)state;
 	struct tok *t = loaded(",\"added_tokens\":[" TOKEN("<x", "") "," TOKEN("<x>", "") "," TOKEN("ab", ",\"single_word\":true") "]", "");
 	IDS_ARE(t, "<x><xb", 10, 9, 1);
-	IDS_ARE(t, "ab abc ab", 3, 4, 8, 4, 3);          /* the token's id is that of the piece */
+	IDS_ARE(t, "ab abc ab", 3, 4, 8, 4, 3); /* the token's id is that of the piece */
 	tok_free(t);
 }
 
@@ -141,8 +160,10 @@ static void test_config_adds_tokens_and_names(void **state)
 {
 	(void)state;
 	struct tok *t = loaded(",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false,\"special\":true") "]",
-		"{\"bos_token\":{\"content\":\"<x>\"},\"eos_token\":\"<e>\",\"pad_token\":null,\"add_bos_token\":true,\"add_eos_token\":true,"
-		"\"added_tokens_decoder\":{\"9\":{\"content\":\"<x>\",\"rstrip\":true,\"normalized\":false,\"special\":true},\"10\":{\"content\":\"<t>\",\"normalized\":false}}}");
+		"{\"bos_token\":{\"content\":\"<x>\"},\"eos_token\":\"<e>\",\"pad_token\":null,\"add_bos_token\":true,\"add_eos_token\":"
+		"true,"
+		"\"added_tokens_decoder\":{\"9\":{\"content\":\"<x>\",\"rstrip\":true,\"normalized\":false,\"special\":true},\"10\":{"
+		"\"content\":\"<t>\",\"normalized\":false}}}");
 	struct str s;
 	IDS_ARE(t, "a<t><x> b", 9, 0, 10, 9, 1, 11);
 	assert_true(tok_special_text(t, STR("bos_token"), &s) && str_eq(s, STR("<x>")));
@@ -152,27 +173,30 @@ static void test_config_adds_tokens_and_names(void **state)
 }
 
 /* transformers 5 builds the pipeline of some classes anew (transformers issue 45488): the loader is told which one it is. */
-#define SPACED "{\"version\":\"1.0\",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\u2581\"}," \
-	"{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\u2581\"}]},\"pre_tokenizer\":null," \
-	"\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,\"\u2581\":1,\"a\":2,\"<s>\":3,\"</s>\":4},\"merges\":[]}}"
+#define SPACED                                                                                                                             \
+	"{\"version\":\"1.0\",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\u2581\"},"       \
+	"{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\u2581\"}]},\"pre_tokenizer\":null,"                           \
+	"\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,\"\u2581\":1,\"a\":2,\"<s>\":3,\"</"                   \
+	"s>\":4},\"merges\":[]}}"
 static void test_case_transformers_45488_worker_classes(void **state)
 {
 	(void)state;
 	char why[256] = "";
 	struct tok *t;
-	struct tok_files f = { .tokenizer_json = STR(SPACED), .config = STR("{\"tokenizer_class\":\"LlamaTokenizerFast\",\"legacy\":true}") };
+	struct tok_files f = { .tokenizer_json = STR(SPACED),
+		.config = STR("{\"tokenizer_class\":\"LlamaTokenizerFast\",\"legacy\":true}") };
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
-	IDS_ARE(t, " a", 1, 1, 2);                       /* Prepend puts a mark before the mark */
+	IDS_ARE(t, " a", 1, 1, 2); /* Prepend puts a mark before the mark */
 	tok_free(t);
 	f.loader = TOK_LOADER_5;
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
-	IDS_ARE(t, " a", 1, 2);                          /* Metaspace only when there is none */
-	IDS_ARE(t, "a<s>a", 1, 2, 3, 1, 2);              /* the class's own BOS is a token by default */
+	IDS_ARE(t, " a", 1, 2); /* Metaspace only when there is none */
+	IDS_ARE(t, "a<s>a", 1, 2, 3, 1, 2); /* the class's own BOS is a token by default */
 	tok_free(t);
 	f.loader = TOK_LOADER_ANY;
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
 	assert_non_null(strstr(why, "transformers"));
-	f.model_config = STR("{\"model_type\":\"deepseek_v3\"}");    /* its class on the hub is known to be wrong */
+	f.model_config = STR("{\"model_type\":\"deepseek_v3\"}"); /* its class on the hub is known to be wrong */
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
 	IDS_ARE(t, " a", 1, 1, 2);
 	tok_free(t);
@@ -221,9 +245,13 @@ static void test_unknown_loader_wants_the_same_tokens(void **state)
 	struct tok *t;
 	struct buf b;
 	buf_init(&b, 1 << 16);
-	assert_int_equal(buf_printf(&b, "{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL ",\"added_tokens\":[" TOKEN("<x>", ",\"special\":true") "]}"), ERR_OK);
-	struct tok_files f = { .tokenizer_json = buf_str(&b), .loader = TOK_LOADER_ANY,
-		.config = STR("{\"tokenizer_class\":\"GPT2Tokenizer\",\"added_tokens_decoder\":{\"9\":{\"content\":\"<x>\",\"special\":true}}}") };
+	assert_int_equal(buf_printf(&b, "{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL
+					",\"added_tokens\":[" TOKEN("<x>", ",\"special\":true") "]}"),
+		ERR_OK);
+	struct tok_files f = { .tokenizer_json = buf_str(&b),
+		.loader = TOK_LOADER_ANY,
+		.config = STR("{\"tokenizer_class\":\"GPT2Tokenizer\",\"added_tokens_decoder\":{\"9\":{\"content\":\"<x>\",\"special\":"
+			      "true}}}") };
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
 	tok_free(t);
 	f.config = STR("{\"tokenizer_class\":\"GPT2Tokenizer\",\"added_tokens_decoder\":{}}");

@@ -29,11 +29,11 @@ static void test_nfc(void **state)
 	check(TOK_FORM_NFC, STR("e\xcc\x81"), STR("\xc3\xa9"));
 	check(TOK_FORM_NFC, STR("xe\xcc\xa7\xcc\x81y"), STR("x\xc8\xa9\xcc\x81y"));
 	check(TOK_FORM_NFC, STR("e\xcc\x81\xcc\xa7"), STR("\xc8\xa9\xcc\x81"));
-	check(TOK_FORM_NFC, STR("\xe2\x84\xaa"), STR("K"));                                  /* the Kelvin sign */
+	check(TOK_FORM_NFC, STR("\xe2\x84\xaa"), STR("K")); /* the Kelvin sign */
 	check(TOK_FORM_NFC, STR("\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8"), STR("\xea\xb0\x81")); /* L V T */
-	check(TOK_FORM_NFC, STR("\xea\xb0\x80\xe1\x86\xa8"), STR("\xea\xb0\x81"));           /* LV T */
-	check(TOK_FORM_NFC, STR("\xcc\x81\xcc\xa7 a"), STR("\xcc\xa7\xcc\x81 a"));           /* marks without a base */
-	check(TOK_FORM_NFC, STR("\xe0\xa5\x98"), STR("\xe0\xa4\x95\xe0\xa4\xbc"));           /* excluded from composition */
+	check(TOK_FORM_NFC, STR("\xea\xb0\x80\xe1\x86\xa8"), STR("\xea\xb0\x81")); /* LV T */
+	check(TOK_FORM_NFC, STR("\xcc\x81\xcc\xa7 a"), STR("\xcc\xa7\xcc\x81 a")); /* marks without a base */
+	check(TOK_FORM_NFC, STR("\xe0\xa5\x98"), STR("\xe0\xa4\x95\xe0\xa4\xbc")); /* excluded from composition */
 }
 
 static void test_other_forms(void **state)
@@ -50,7 +50,7 @@ static void test_case_gigatoken_35_old_tables(void **state)
 {
 	(void)state;
 	check(TOK_FORM_NFC, STR("e\xcc\xa7\xcc\x81 \xe0\xa2\x97\xcc\xa7"), STR("\xc8\xa9\xcc\x81 \xe0\xa2\x97\xcc\xa7"));
-	check(TOK_FORM_NFKC, STR("\xe3\x8b\xbf"), STR("\xe3\x8b\xbf"));                      /* U+32FF came later */
+	check(TOK_FORM_NFKC, STR("\xe3\x8b\xbf"), STR("\xe3\x8b\xbf")); /* U+32FF came later */
 }
 
 /* A run of marks is ordered by counting: stable, and linear however long it is. */

@@ -12,29 +12,52 @@
 
 #define SLOW_BIT(c) (1u << (c))
 
-struct slow_class { uint32_t mask; uint32_t low[32], high[32]; size_t n; bool negated, no_han; };
+struct slow_class {
+	uint32_t mask;
+	uint32_t low[32], high[32];
+	size_t n;
+	bool negated, no_han;
+};
 enum slow_kind { SLOW_CLASS, SLOW_WORDS, SLOW_LOOK };
 struct slow_item {
 	enum slow_kind kind;
 	size_t min, max;
 	bool possessive;
 	struct slow_class set;
-	const char *words[16];           /* literals, lower case; matched without regard to case */
+	const char *words[16]; /* literals, lower case; matched without regard to case */
 	size_t n_words;
 	bool any_case;
 };
-struct slow_branch { struct slow_item items[8]; size_t n; };
-struct slow_regex { struct slow_branch branches[16]; size_t n; char text[4096]; size_t used; };
+struct slow_branch {
+	struct slow_item items[8];
+	size_t n;
+};
+struct slow_regex {
+	struct slow_branch branches[16];
+	size_t n;
+	char text[4096];
+	size_t used;
+};
 
 static inline uint32_t slow_property(const char **p)
 {
-	static const struct { const char *name; uint32_t mask; } ALL[] = {
-		{ "L", SLOW_BIT(TOK_LU) | SLOW_BIT(TOK_LL) | SLOW_BIT(TOK_LT) | SLOW_BIT(TOK_LM) | SLOW_BIT(TOK_LO) | SLOW_BIT(TOK_LM_HAN) | SLOW_BIT(TOK_LO_HAN) },
-		{ "Lu", SLOW_BIT(TOK_LU) }, { "Ll", SLOW_BIT(TOK_LL) }, { "Lt", SLOW_BIT(TOK_LT) },
-		{ "Lm", SLOW_BIT(TOK_LM) | SLOW_BIT(TOK_LM_HAN) }, { "Lo", SLOW_BIT(TOK_LO) | SLOW_BIT(TOK_LO_HAN) },
-		{ "M", SLOW_BIT(TOK_M) | SLOW_BIT(TOK_M_HAN) }, { "N", SLOW_BIT(TOK_N) | SLOW_BIT(TOK_N_HAN) },
-		{ "P", SLOW_BIT(TOK_P) | SLOW_BIT(TOK_P_HAN) }, { "S", SLOW_BIT(TOK_S) | SLOW_BIT(TOK_S_HAN) },
-		{ "Han", SLOW_BIT(TOK_LM_HAN) | SLOW_BIT(TOK_LO_HAN) | SLOW_BIT(TOK_M_HAN) | SLOW_BIT(TOK_N_HAN) | SLOW_BIT(TOK_P_HAN) | SLOW_BIT(TOK_S_HAN) },
+	static const struct {
+		const char *name;
+		uint32_t mask;
+	} ALL[] = {
+		{ "L", SLOW_BIT(TOK_LU) | SLOW_BIT(TOK_LL) | SLOW_BIT(TOK_LT) | SLOW_BIT(TOK_LM) | SLOW_BIT(TOK_LO) | SLOW_BIT(TOK_LM_HAN) |
+				SLOW_BIT(TOK_LO_HAN) },
+		{ "Lu", SLOW_BIT(TOK_LU) },
+		{ "Ll", SLOW_BIT(TOK_LL) },
+		{ "Lt", SLOW_BIT(TOK_LT) },
+		{ "Lm", SLOW_BIT(TOK_LM) | SLOW_BIT(TOK_LM_HAN) },
+		{ "Lo", SLOW_BIT(TOK_LO) | SLOW_BIT(TOK_LO_HAN) },
+		{ "M", SLOW_BIT(TOK_M) | SLOW_BIT(TOK_M_HAN) },
+		{ "N", SLOW_BIT(TOK_N) | SLOW_BIT(TOK_N_HAN) },
+		{ "P", SLOW_BIT(TOK_P) | SLOW_BIT(TOK_P_HAN) },
+		{ "S", SLOW_BIT(TOK_S) | SLOW_BIT(TOK_S_HAN) },
+		{ "Han", SLOW_BIT(TOK_LM_HAN) | SLOW_BIT(TOK_LO_HAN) | SLOW_BIT(TOK_M_HAN) | SLOW_BIT(TOK_N_HAN) | SLOW_BIT(TOK_P_HAN) |
+				 SLOW_BIT(TOK_S_HAN) },
 	};
 	const char *end = strchr(*p, '}');
 	size_t n = (size_t)(end - *p);
@@ -219,7 +242,8 @@ static inline size_t slow_word_at(const char *w, const uint8_t *p, const uint8_t
 }
 
 /* The end of a match of items from i on at p, or NULL. */
-static inline const uint8_t *slow_match(const struct slow_branch *b, size_t i, const struct tok_table *k, const uint8_t *p, const uint8_t *end)
+static inline const uint8_t *slow_match(
+	const struct slow_branch *b, size_t i, const struct tok_table *k, const uint8_t *p, const uint8_t *end)
 {
 	if (i == b->n)
 		return p;
@@ -278,8 +302,8 @@ static inline const uint8_t *slow_next(const struct slow_regex *r, const struct 
 /* The patterns, written out once more (in brackets, or clang suspects a comma was forgotten). */
 #define SLOW_CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define SLOW_ENDS "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define SLOW_CASED(han, suffix)                                                                                              \
-	"[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}" han "]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}" han "]+" suffix     \
+#define SLOW_CASED(han, suffix)                                                                                                            \
+	"[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}" han "]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}" han "]+" suffix                   \
 	"|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}" han "]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}" han "]*" suffix
 static const char *const SLOW_PATTERNS[] = {
 	("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"),
@@ -293,7 +317,8 @@ static const char *const SLOW_PATTERNS[] = {
 	("\\p{N}{1,3}"),
 	("\\p{N}"),
 	("[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-\xe3\x83\xbf]+"),
-	("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*" SLOW_ENDS),
+	("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+	 "?[\\p{P}\\p{S}]+[\\r\\n]*" SLOW_ENDS),
 };
 enum { SLOW_N_PATTERNS = sizeof(SLOW_PATTERNS) / sizeof(SLOW_PATTERNS[0]) };
 

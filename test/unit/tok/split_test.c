@@ -10,11 +10,81 @@
 #include "slow.h"
 
 static const char *const PARTS[] = {
-	"a", "b", "Z", "AB", "ab", "\xc7\x85", "\xca\xb0", "\xe4\xb8\xad", "\xe3\x80\x87", "\xe2\xba\x80", "\xe3\x80\x85", "\xe3\x81\x82", "\xc3\xa9", "\xc3\x89",
-	"\xcc\x81", "\xe0\xa4\x83", "1", "23", "4567", "\xe2\x85\xa7", "\xc2\xbd", "\xd9\xa3", " ", "  ", "\t", "\n", "\r", "\r\n", "\xc2\xa0", "\xe3\x80\x80",
-	"\xe2\x80\xa8", "\xc2\x85", "\x0b", "\x1c", "\xe2\x80\x8b", "\xe1\xa0\x8e", "\xef\xbb\xbf", "'", "'s", "'S", "'\xc5\xbf", "'t", "'re", "'Re", "'VE", "'ll", "'lL",
-	"'d", "'m", "!", "?", ".", "/", "//", "-", "_", "$", "+", "<", "\\", "]", "\xe2\x82\xac", "\xe3\x80\x82", "\xf0\x9f\x98\x80", "\xe2\x80\x8d", "\xef\xb8\x8f",
-	"\x01", "\x7f", "\xf3\xa0\x81\xa7", "\xf0\x90\xb5\x80", "\xf0\x96\xbf\xb0", "\xf0\x96\xbf\xa2", "\xe9\xbe\xa5", "\xe9\xbe\xa6", "\xe3\x83\xbf",
+	"a",
+	"b",
+	"Z",
+	"AB",
+	"ab",
+	"\xc7\x85",
+	"\xca\xb0",
+	"\xe4\xb8\xad",
+	"\xe3\x80\x87",
+	"\xe2\xba\x80",
+	"\xe3\x80\x85",
+	"\xe3\x81\x82",
+	"\xc3\xa9",
+	"\xc3\x89",
+	"\xcc\x81",
+	"\xe0\xa4\x83",
+	"1",
+	"23",
+	"4567",
+	"\xe2\x85\xa7",
+	"\xc2\xbd",
+	"\xd9\xa3",
+	" ",
+	"  ",
+	"\t",
+	"\n",
+	"\r",
+	"\r\n",
+	"\xc2\xa0",
+	"\xe3\x80\x80",
+	"\xe2\x80\xa8",
+	"\xc2\x85",
+	"\x0b",
+	"\x1c",
+	"\xe2\x80\x8b",
+	"\xe1\xa0\x8e",
+	"\xef\xbb\xbf",
+	"'",
+	"'s",
+	"'S",
+	"'\xc5\xbf",
+	"'t",
+	"'re",
+	"'Re",
+	"'VE",
+	"'ll",
+	"'lL",
+	"'d",
+	"'m",
+	"!",
+	"?",
+	".",
+	"/",
+	"//",
+	"-",
+	"_",
+	"$",
+	"+",
+	"<",
+	"\\",
+	"]",
+	"\xe2\x82\xac",
+	"\xe3\x80\x82",
+	"\xf0\x9f\x98\x80",
+	"\xe2\x80\x8d",
+	"\xef\xb8\x8f",
+	"\x01",
+	"\x7f",
+	"\xf3\xa0\x81\xa7",
+	"\xf0\x90\xb5\x80",
+	"\xf0\x96\xbf\xb0",
+	"\xf0\x96\xbf\xa2",
+	"\xe9\xbe\xa5",
+	"\xe9\xbe\xa6",
+	"\xe3\x83\xbf",
 };
 
 static size_t random_text(struct rand *r, char *out, size_t cap)
@@ -43,7 +113,8 @@ static void compare(const struct tok_splitter *s, const struct slow_regex *slow,
 	while (p < end) {
 		const uint8_t *fast = s->next(k, p, end), *want = slow_next(slow, k, p, end);
 		if (fast != want)
-			print_message("%s: at %zu of %zu: %zu instead of %zu\n", s->name, (size_t)(p - (const uint8_t *)text.p), text.n, (size_t)(fast - p), (size_t)(want - p));
+			print_message("%s: at %zu of %zu: %zu instead of %zu\n", s->name, (size_t)(p - (const uint8_t *)text.p), text.n,
+				(size_t)(fast - p), (size_t)(want - p));
 		assert_ptr_equal(fast, want);
 		p = want;
 	}
@@ -95,10 +166,29 @@ static void test_classes(void **state)
 {
 	(void)state;
 	struct tok_table k;
-	static const struct { uint32_t cp; enum tok_class want; } ALL[] = {
-		{ 'A', TOK_LU }, { 'a', TOK_LL }, { '0', TOK_N }, { ' ', TOK_SPACE }, { '\n', TOK_NEWLINE }, { '\r', TOK_NEWLINE }, { 0x85, TOK_SPACE },
-		{ 0x180e, TOK_OTHER }, { 0x3000, TOK_SPACE }, { 0x4e2d, TOK_LO_HAN }, { 0x3007, TOK_N_HAN }, { 0x3005, TOK_LM_HAN }, { 0x2e80, TOK_S_HAN },
-		{ 0x301, TOK_M }, { 0x1c5, TOK_LT }, { 0x2b0, TOK_LM }, { 0xfeff, TOK_OTHER }, { 0x11de0, TOK_OTHER_DIGIT }, { 0x10ffff, TOK_OTHER },
+	static const struct {
+		uint32_t cp;
+		enum tok_class want;
+	} ALL[] = {
+		{ 'A', TOK_LU },
+		{ 'a', TOK_LL },
+		{ '0', TOK_N },
+		{ ' ', TOK_SPACE },
+		{ '\n', TOK_NEWLINE },
+		{ '\r', TOK_NEWLINE },
+		{ 0x85, TOK_SPACE },
+		{ 0x180e, TOK_OTHER },
+		{ 0x3000, TOK_SPACE },
+		{ 0x4e2d, TOK_LO_HAN },
+		{ 0x3007, TOK_N_HAN },
+		{ 0x3005, TOK_LM_HAN },
+		{ 0x2e80, TOK_S_HAN },
+		{ 0x301, TOK_M },
+		{ 0x1c5, TOK_LT },
+		{ 0x2b0, TOK_LM },
+		{ 0xfeff, TOK_OTHER },
+		{ 0x11de0, TOK_OTHER_DIGIT },
+		{ 0x10ffff, TOK_OTHER },
 	};
 	tok_classes_init(&k, TOK_UNICODE_16);
 	for (size_t i = 0; i < ARRAY_LEN(ALL); i++)
