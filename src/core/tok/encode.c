@@ -137,7 +137,7 @@ static void __attribute__((noinline)) new_word(struct run *r, const struct waiti
 	tok_word(r->t, r->s, (struct str){ (const char *)w->p, w->key[1] >> 56 }, r->ids);
 	size_t made = r->ids->n - before;
 	if (made <= WORD_IDS)
-		cache_put(w->set, w->key, r->ids->p + before, made);
+		cache_put(w->set, w->key, made ? r->ids->p + before : NULL, made);   /* nothing in the vocabulary: no ids at all yet */
 }
 
 /* The ids of the words that wait, in their order. */
