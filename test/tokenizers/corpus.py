@@ -207,6 +207,17 @@ def files_here(limit):
     return found
 
 
+def long_texts(seed, added, pieces, files):
+    """Whole documents, and runs that a slow merge would never finish."""
+    m = Maker(seed, added, pieces, files)
+    for _ in range(25):
+        yield "".join(m.r.choice([m.mix, m.prose, m.sample, m.code])() for _ in range(m.r.choice([50, 300, 900])))
+    for unit in ["a", "A", " ", "\n", "1", "!", "中", "😀", "ab", "\u0301", "x\u0301", " ▁", "e "]:
+        yield unit * (200000 // len(unit))
+    yield "".join(m.r.choice("abcdefgh") for _ in range(100000))
+    yield "".join(m.r.choice("一丁七万丈三上下") for _ in range(30000))
+
+
 def corpus(seed, n, added, pieces, files):
     m = Maker(seed, added, pieces, files)
     share = [(m.classes, 14), (m.cased, 6), (m.marks_stack, 8), (m.composed, 5), (m.hangul, 2), (m.spaces, 8), (m.digits, 4), (m.contractions, 5), (m.prose, 5),

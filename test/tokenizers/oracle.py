@@ -260,6 +260,8 @@ def compare(known, args, files):
     kvasir = Kvasir(args.kvasir, known.folder, known.files, known.options + (["--unicode", args.unicode] if args.unicode else []))
     start, wrong, total, batch = time.time(), [], 0, []
     texts = list(corpus.systematic()) if args.strings >= 50000 else []
+    if args.strings >= 10000:
+        texts += corpus.long_texts(args.seed, known.added(), known.pieces(), files)
     texts += corpus.corpus(args.seed, args.strings, known.added(), known.pieces(), files)
     for i in range(0, len(texts), 20000):
         batch = texts[i:i + 20000]
