@@ -29,7 +29,7 @@ SLO_TTFT_S, SLO_TPOT_S, KNEE_SHARE = 2.0, 0.05, 0.9
 WORKLOADS = [
     dict(name="shared-prefix", title="Shared prefixes: 120 groups, 6,000-token system prompt, 400-token question, 60 tokens out",
          flags=["--workload", "shared-prefix", "--groups", "120", "--question-tok", "400", "--output-tok", "60"],
-         scale=4, warm=(12, 26), ladder=[4, 8, 12, 16, 24, 32], seconds=22, show=12),
+         scale=4, warm=(5, 60), ladder=[4, 8, 12, 16, 24, 32], seconds=22, show=12),
     dict(name="chat", title="Chats: shared 1,000-token system prompt, 6 turns of 900 tokens in and 80 out, 5 s to think",
          flags=["--workload", "chat", "--question-tok", "900", "--output-tok", "80"],
          scale=4, warm=None, ladder=[8, 16, 24, 32], seconds=40, show=16),

@@ -133,6 +133,7 @@ class Upstream:
         self.script, self.models, self.tokenize, self.health = script, models, tokenize, health
         self.calls, self.tokenize_calls, self.lock, self.over = [], [], threading.Lock(), threading.Event()
         self.own_headers = []
+        self.version = None
         self.connections = 0
         self.server = socket.create_server(("127.0.0.1", port), backlog=256)
         self.port = self.server.getsockname()[1]
@@ -219,8 +220,10 @@ class Upstream:
                                                          "parent": None, "max_model_len": 4096} for m in self.models]}))
         elif path == "/metrics":
             call.send(whole(METRICS, content_type="text/plain"))
-        elif path == "/kv_event_sources":
+        elif path in ("/kv_event_sources", "/version") and not (path == "/version" and self.version):
             call.send(whole({"detail": "Not Found"}, 404))
+        elif path == "/version":
+            call.send(whole({"version": self.version}))
         elif path in ("/tokenize", "/v1/chat/completions/render", "/v1/completions/render") and "x-request-id" not in call.headers:
             with self.lock:
                 self.tokenize_calls.append(call)

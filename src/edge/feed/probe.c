@@ -210,11 +210,11 @@ static void took_version(struct feed_worker *w, int status, struct str body)
 	struct str version = { 0 };
 	if (status >= 500)
 		return;
-	w->version_final = true;
 	if (status == 200)
 		version = feed_learn_version(body);
-	if (!str_eq(version, w->version))
+	if (!w->version_final || !str_eq(version, w->version))
 		feed_mark(w->feed);
+	w->version_final = true;
 	free((void *)(uintptr_t)w->version.p);
 	w->version = version;
 }

@@ -351,7 +351,7 @@ static enum err lead(struct gate_req *r)
 
 /* ---- the tokenizer in this process */
 
-/* Asks a worker for the same prompt, beside the request. */
+/* Asks a worker for the same prompt, beside the request. Not where they are never to be asked. */
 static void compare(struct gate_ids_call *c)
 {
 	c->comparing = true;
@@ -359,10 +359,12 @@ static void compare(struct gate_ids_call *c)
 		call_free(c);
 }
 
+static bool to_be_compared(struct model *m, bool from_workers) { return from_workers && model_check_due(m); }
+
 static void local_done(struct gate_req *r, struct text_ids *ids)
 {
 	struct model *m = r->model->tokenizer;
-	struct gate_ids_call *c = model_check_due(m) ? gate_ids_call_new(r, m) : NULL;
+	struct gate_ids_call *c = to_be_compared(m, r->model->text_from_workers) ? gate_ids_call_new(r, m) : NULL;
 	text_cache_fill(r->gate->cache, r->facts.digest, ids);
 	if (c) {
 		c->ours = text_ids_ref(ids);
@@ -383,7 +385,7 @@ void gate_local_back(void *arg)
 	}
 	if (c->local_err == ERR_OK) {
 		call_tell(c, ERR_OK, c->ours);
-		if (model_check_due(c->model))
+		if (to_be_compared(c->model, c->from_workers))
 			compare(c);
 		else
 			call_free(c);
