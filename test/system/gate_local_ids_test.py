@@ -1,0 +1,137 @@
+"""Token ids from the tokenizer in the gateway: made without a worker, compared beside the requests, given up when they are wrong."""
+import itertools
+import json
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from client import CHAT
+from conftest import BIN_DIR, eventually
+from gateway import Gateway
+from upstream import COMPLETION, Upstream, whole
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tokenizers" / "golden" / "chat"
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "model"
+    place.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(GOLDEN / name, place)
+    (place / "chat_template.jinja").write_text(TEMPLATE)
+    return place
+
+
+def ids_of(folder, body):
+    out = subprocess.run([BIN_DIR / "kvasir", "tokenize", "--model-dir", folder, "--chat"], input=body.encode() if isinstance(body, str) else bytes(body),
+                         capture_output=True, timeout=20, check=False)
+    assert out.returncode == 0, (out.stderr, body[:500])
+    return json.loads(out.stdout)
+
+
+class Worker(Upstream):
+    """tokenises as the folder does, and reports that many prompt tokens"""
+
+    def __init__(self, folder, wrong_ids=False, wrong_usage=False):
+        def tokenize(c):
+            ids = ids_of(folder, c.body)
+            c.send(whole({"count": len(ids), "max_model_len": 4096, "tokens": [i ^ 1 for i in ids] if wrong_ids else ids, "token_strs": None}))
+
+        def script(c):
+            n = len(ids_of(folder, c.body)) + (1 if wrong_usage else 0)
+            c.send(whole({**COMPLETION, "usage": {"prompt_tokens": n, "completion_tokens": 1, "total_tokens": n + 1, "prompt_tokens_details": {"cached_tokens": 0}}}))
+        super().__init__(script, tokenize=tokenize)
+
+
+def body(text):
+    return {**CHAT, "messages": [{"role": "user", "content": text}]}
+
+
+def ready(gw):
+    assert eventually(lambda: "event=tokenizer_" in gw.process.text, 10), gw.process.text[-2000:]
+
+
+def made(gw, source):
+    return gw.metric(f'kvasir_token_ids_total{{source="{source}"}}')
+
+
+def test_ids_are_made_here_and_compared(start, folder):
+    with Worker(folder) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder])
+        ready(gw)
+        for i in range(5):
+            assert gw.chat(body(f"hello {i}")).status == 200
+        assert gw.chat(body("hello 0")).status == 200
+        assert made(gw, "local") == 5 and made(gw, "cache") == 1 and made(gw, "call") == 0
+        assert eventually(lambda: gw.metric('kvasir_token_ids_compared_total{result="same"}') == 5, 10)
+        assert gw.metric('kvasir_token_ids_compared_total{result="different"}') == 0
+
+
+def test_three_differences_and_the_workers_are_asked(start, folder):
+    with Worker(folder, wrong_ids=True) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder])
+        ready(gw)
+        for i in range(3):
+            gw.chat(body(f"one {i}"))
+        assert eventually(lambda: "event=tokenizer_distrusted" in gw.process.text, 10), gw.process.text[-2000:]
+        assert "one 0" not in gw.process.text and "first_at_tok=0" in gw.process.text
+        before = made(gw, "local")
+        assert gw.chat(body("another")).status == 200
+        assert made(gw, "local") == before and made(gw, "call") == 1
+        assert gw.metric('kvasir_token_ids_left_total{reason="distrusted"}') == 1
+
+
+def test_another_length_in_the_usage_counts_as_a_difference(start, folder):
+    with Worker(folder, wrong_usage=True) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens", "local"])
+        ready(gw)
+        for i in range(4):
+            gw.chat(body(f"two {i}"))
+        assert eventually(lambda: "event=tokenizer_distrusted" in gw.process.text, 10), gw.process.text[-2000:]
+        assert "found_by=usage" in gw.process.text and not up.tokenize_calls
+
+
+def test_only_local_never_asks(start, folder):
+    with Worker(folder) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens", "local"])
+        ready(gw)
+        assert gw.chat(body("plain")).status == 200
+        image = {**CHAT, "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]}
+        up.script = lambda c: c.send(whole(COMPLETION))
+        assert gw.chat(image).status == 200
+        assert made(gw, "local") == 1 and gw.metric('kvasir_token_ids_left_total{reason="part_kind"}') == 1 and not up.tokenize_calls
+
+
+def test_a_long_body_goes_to_the_thread_pool(start, folder):
+    with Worker(folder) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens-budget", "20s"])
+        ready(gw)
+        assert gw.chat(body("long text " * 40000)).status == 200
+        assert made(gw, "local") == 1
+        assert eventually(lambda: gw.metric('kvasir_token_ids_compared_total{result="same"}') == 1, 20)
+
+
+def test_a_pool_names_its_tokenizer(start, folder, tmp_path):
+    with Worker(folder) as up:
+        file = tmp_path / "pool.yaml"
+        file.write_text("apiVersion: kvasir.dev/v1alpha1\nkind: WorkerPool\nmetadata: {name: p}\nspec:\n"
+                        f"  tokenizer: {{path: model}}\n  workers: [{up.url}]\n")
+        gw = Gateway(start, args=["-c", file])
+        assert eventually(lambda: gw._ready(1), 10)
+        ready(gw)
+        assert gw.chat(body("hello")).status == 200 and made(gw, "local") == 1
+        file.write_text(file.read_text().replace("{path: model}", "worker"))
+        tries = itertools.count()
+        assert eventually(lambda: gw.chat(body(f"again {next(tries)}")).status == 200 and made(gw, "call") >= 1, 10)
+
+
+def test_without_files_the_workers_are_asked(start, folder):
+    with Worker(folder) as up:
+        gw = Gateway(start, up, args=["--tokenizer", "nobody/has-this"])
+        ready(gw)
+        assert "event=tokenizer_absent" in gw.process.text
+        assert gw.chat(body("hello")).status == 200 and made(gw, "call") == 1
