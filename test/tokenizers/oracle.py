@@ -301,7 +301,7 @@ def golden(args):
     place = Path(__file__).resolve().parent / "golden"
     known = [Pure(place / name) for name in synthetic.build(place)] + rank_files(place, place / "tekken_hf")
     for k in known:
-        texts = sorted({t for t in corpus.corpus(args.seed, 500, k.added(), k.pieces(), []) if len(t) < 130} | {""})
+        texts = sorted({t for t in corpus.corpus(args.seed, 460, k.added(), k.pieces(), []) if len(t) < 130} | {""})
         ids = [e.ids for e in k.t.encode_batch(texts)] if isinstance(k, Pure) else [list(i) for i in k.ids(texts)]
         rows = [json.dumps({"text": t, "ids": i}, separators=(",", ":"), ensure_ascii=False) + "\n" for t, i in zip(texts, ids)]
         (k.folder / "cases.jsonl").write_text("".join(rows))

@@ -162,6 +162,7 @@ def all_of_them():
     yield "llama2", with_tokens(spaced(None, {"type": "Sequence", "normalizers": [prepend(), replace()]}), PLAIN)
     yield "llama2_zoo", with_tokens(spaced(None, {"type": "Sequence", "normalizers": [prepend(), replace()]}), ZOO)
     yield "gemma", with_tokens(spaced({"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}, replace()), ZOO)
+    yield "gemma_ignore", with_tokens(drop_merges(spaced(None, replace()), .3), PLAIN)
     yield "spaces_unk", with_tokens(spaced(None, replace(), fallback=False), PLAIN)
     yield "spaces_drop", with_tokens(spaced(None, replace(), fallback=False, unk=False), PLAIN)
     yield "metaspace_first", with_tokens(spaced(metaspace("first", False), None), ZOO)

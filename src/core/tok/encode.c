@@ -137,7 +137,7 @@ static void __attribute__((noinline)) new_word(struct run *r, const struct waiti
 	tok_word(r->t, r->s, (struct str){ (const char *)w->p, w->key[1] >> 56 }, r->ids);
 	size_t made = r->ids->n - before;
 	if (made <= WORD_IDS)
-		cache_put(w->set, w->key, made ? r->ids->p + before : NULL, made);   /* nothing in the vocabulary: no ids at all yet */
+		cache_put(w->set, w->key, made ? r->ids->p + before : NULL, made); /* nothing in the vocabulary: no ids at all yet */
 }
 
 /* The ids of the words that wait, in their order. */
@@ -203,6 +203,15 @@ static bool crossing_at(const struct tok *t, const uint8_t *text, const uint8_t 
 	return false;
 }
 
+/* May a spaced text be cut at p (behind its first character), between a and b? */
+static inline bool may_cut(const struct tok *t, const uint8_t *text, const uint8_t *p, const uint8_t *end)
+{
+	size_t pair = (size_t)p[-1] << 8 | *p;
+	if (t->neighbours && (*p & 0xc0) != 0x80 && !(t->neighbours[pair >> 3] >> (pair & 7) & 1))
+		return true;
+	return *p == ' ' && p[-1] != ' ' && !crossing_at(t, text, p, end);
+}
+
 /* A spaced text (U+2581 and the space are both the byte 0x20) in words that begin with their spaces. */
 static void split_spaces(struct run *r, const uint8_t *text, const uint8_t *end)
 {
@@ -216,7 +225,7 @@ static void split_spaces(struct run *r, const uint8_t *text, const uint8_t *end)
 		} else if (!t->cut_words) {
 			q = end;
 		} else {
-			while (q < end && (*q != ' ' || q[-1] == ' ' || crossing_at(t, text, q, end)))
+			while (q < end && !may_cut(t, text, q, end))
 				q++;
 		}
 		word(r, p, q);

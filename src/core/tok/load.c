@@ -139,6 +139,7 @@ void tok_free(struct tok *t)
 	free(t->tokens);
 	free(t->names);
 	free(t->crossings);
+	free(t->neighbours);
 	free(t->before);
 	free(t->after);
 	map_done(&t->token_by_id);

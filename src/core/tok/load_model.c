@@ -198,21 +198,43 @@ static void find_crossings(struct tok *t, struct str s)
 	}
 }
 
-/* Characters that are neither pieces nor bytes nor unknown vanish, and what stood around them may merge. */
-static bool may_vanish(const struct tok *t)
+static bool all_bytes(const struct tok *t)
 {
-	bool vanish = !t->byte_fallback;
+	bool all = t->byte_fallback;
 	for (size_t b = 0; b < 256; b++)
-		vanish |= t->byte_id[b] == TOK_NONE;
-	return vanish && t->unk_id == TOK_NONE;
+		all &= t->byte_id[b] != TOK_NONE;
+	return all;
+}
+
+/* Do merges reach from one character's bytes to the next? Then no look at the text tells where words may be cut. */
+static bool bytes_merge(const struct tok *t)
+{
+	bool *is_byte = must_calloc(t->pieces.n + (size_t)1, sizeof(*is_byte)), found = false;
+	for (size_t b = 0; b < 256; b++)
+		if (t->byte_id[b] != TOK_NONE)
+			is_byte[t->byte_id[b]] = true;
+	for (size_t i = 0; i <= t->merges.mask && !found; i++) {
+		uint64_t slot = t->merges.slots[i];
+		if (slot != TOK_EMPTY_SLOT)
+			found = is_byte[slot >> (TOK_ID_BITS + TOK_RANK_BITS)] ||
+				is_byte[slot >> TOK_RANK_BITS & ((1u << TOK_ID_BITS) - 1)];
+	}
+	free(is_byte);
+	return found;
+}
+
+static void note_neighbours(struct tok *t, struct str s)
+{
+	for (size_t i = 1; i < s.n; i++) {
+		size_t pair = (size_t)(uint8_t)s.p[i - 1] << 8 | (uint8_t)s.p[i];
+		t->neighbours[pair >> 3] |= (uint8_t)(1u << (pair & 7));
+	}
 }
 
 /* Only results of merges can span a cut; each is looked at once. */
-static void collect_crossings(struct tok *t)
+static void look_at_results(struct tok *t)
 {
 	bool *seen = must_calloc(t->pieces.n + (size_t)1, sizeof(*seen));
-	t->crossings = must_calloc(MAX_CROSSINGS, sizeof(*t->crossings));
-	t->cut_words = t->ascii_id[' '] != TOK_NONE && !may_vanish(t);
 	for (uint32_t r = 0; r < t->merges.n && t->cut_words; r++) {
 		struct str piece = tok_pool_get(&t->pieces, t->merges.result[r]);
 		if (seen[t->merges.result[r]])
@@ -220,10 +242,23 @@ static void collect_crossings(struct tok *t)
 		seen[t->merges.result[r]] = true;
 		char small[256], *room = piece.n <= sizeof(small) ? small : must_malloc(piece.n);
 		find_crossings(t, spaced(piece, room));
+		if (t->neighbours)
+			note_neighbours(t, spaced(piece, room));
 		if (room != small)
 			free(room);
 	}
 	free(seen);
+}
+
+/* Characters that are neither pieces nor bytes nor unknown vanish, and what stood around them may merge: then nothing is
+ * cut; nor when the whole text is looked up. Unknown ones may fuse: then words are cut at spaces only. */
+static void decide_words(struct tok *t)
+{
+	bool all = all_bytes(t);
+	t->crossings = must_calloc(MAX_CROSSINGS, sizeof(*t->crossings));
+	t->cut_words = t->ascii_id[' '] != TOK_NONE && !t->whole_words && (all || t->unk_id != TOK_NONE) && !bytes_merge(t);
+	t->neighbours = t->cut_words && all ? must_calloc(8192, 1) : NULL;
+	look_at_results(t);
 }
 
 static void finish_spaces(struct tok *t)
@@ -236,7 +271,7 @@ static void finish_spaces(struct tok *t)
 		if (b < 128)
 			t->ascii_id[b] = tok_pool_find(&t->pieces, b == ' ' ? MARK : (struct str){ &c, 1 });
 	}
-	collect_crossings(t);
+	decide_words(t);
 }
 
 /* ---- what every id stands for */

@@ -240,6 +240,8 @@ struct tok {
 	bool late_spaces; /* spaces: U+2581 is put in by the pre-tokenizer, behind the late tokens */
 	bool split_spaces; /* Metaspace with split */
 	bool cut_words; /* spaces: words may be cut, but at crossings */
+	uint8_t *
+		neighbours; /* spaces, or NULL: bit a << 8 | b is set when a piece has byte b behind byte a; words are cut between others too */
 	struct tok_crossing *crossings;
 	size_t n_crossings;
 

@@ -19,6 +19,7 @@ const char *const GOLDEN[] = {
 	"digits1",
 	"digits_gpt2",
 	"gemma",
+	"gemma_ignore",
 	"gpt2",
 	"gpt2_nfd",
 	"gpt2_nfkc",
