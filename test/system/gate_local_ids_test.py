@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import client
 from client import CHAT
 from conftest import BIN_DIR, eventually
 from gateway import Gateway
@@ -69,6 +70,8 @@ def test_ids_are_made_here_and_compared(start, folder):
         assert made(gw, "local") == 5 and made(gw, "cache") == 1 and made(gw, "call") == 0
         assert eventually(lambda: gw.metric('kvasir_token_ids_compared_total{result="same"}') == 5, 10)
         assert gw.metric('kvasir_token_ids_compared_total{result="different"}') == 0
+        told = client.call(gw.admin, "GET", "/api/v1/tokenizers").json["tokenizers"]
+        assert [(t["state"], t["folder"], t["chats"], t["agreed"]) for t in told] == [("ready", str(folder), True, 5)]
 
 
 def test_three_differences_and_the_workers_are_asked(start, folder):

@@ -21,7 +21,7 @@ def test_paths(start):
     assert admin(g, "/livez").content == b"ok\n"
     assert admin(g, "/").status == 200
     assert admin(g, "/readyz").json["ready"] is True
-    for path in "/api/v1/workers /api/v1/pools /api/v1/index /api/v1/decisions".split():
+    for path in "/api/v1/workers /api/v1/pools /api/v1/index /api/v1/tokenizers /api/v1/decisions".split():
         r = admin(g, path)
         assert r.status == 200 and r.headers["content-type"] == "application/json", path
         assert admin(g, path, "HEAD").content == b""

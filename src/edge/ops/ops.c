@@ -39,7 +39,7 @@ static void text(struct http_req *r, int status, struct str s)
 static void get_root(struct ops *o, struct http_req *r)
 {
 	(void)o;
-	text(r, 200, STR("Kvasir " KVASIR_VERSION " admin\n/livez /readyz /metrics\n/api/v1/workers /api/v1/pools /api/v1/index /api/v1/decisions?last=N /api/v1/decisions/ID\n"
+	text(r, 200, STR("Kvasir " KVASIR_VERSION " admin\n/livez /readyz /metrics\n/api/v1/workers /api/v1/pools /api/v1/index /api/v1/tokenizers /api/v1/decisions?last=N /api/v1/decisions/ID\n"
 	                 "POST /api/v1/explain?path=/v1/chat/completions\n"));
 }
 
@@ -119,6 +119,14 @@ static void get_index(struct ops *o, struct http_req *r)
 	finish(r, 200, &w, &b);
 }
 
+static void get_tokenizers(struct ops *o, struct http_req *r)
+{
+	struct buf b;
+	struct json_writer w = begin(&b);
+	ops_put_tokenizers(o, &w);
+	finish(r, 200, &w, &b);
+}
+
 static void get_decisions(struct ops *o, struct http_req *r)
 {
 	struct buf b;
@@ -149,6 +157,7 @@ static const struct route routes[] = {
 	{ "GET", "/api/v1/workers", get_workers },
 	{ "GET", "/api/v1/pools", get_pools },
 	{ "GET", "/api/v1/index", get_index },
+	{ "GET", "/api/v1/tokenizers", get_tokenizers },
 	{ "GET", "/api/v1/decisions", get_decisions },
 };
 #define EXPLAIN STR("/api/v1/explain")

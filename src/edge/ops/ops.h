@@ -1,7 +1,7 @@
 /* ops/ops.h: the admin port: health, metrics, state and "where would this go, and why".
  *
  *   GET  /livez  /readyz  /metrics
- *   GET  /api/v1/workers  /api/v1/pools  /api/v1/index  /api/v1/decisions?last=N  /api/v1/decisions/ID
+ *   GET  /api/v1/workers  /api/v1/pools  /api/v1/index  /api/v1/tokenizers  /api/v1/decisions?last=N  /api/v1/decisions/ID
  *   POST /api/v1/explain?path=/v1/chat/completions     body: the request that would be sent
  * No authentication: it listens on loopback unless told otherwise, and shows no secret.
  * Thread: the loop of the feed (the brain's). Hands are read through gate_metrics (any thread) and asked by mailbox. */

@@ -32,6 +32,8 @@ bool ops_put_decision(const struct ops *o, struct str id, struct json_writer *w)
 void ops_put_receipt(const struct ops *o, const struct brain_receipt *r, struct json_writer *w);
 /* What the feed knows of each of these workers, in their order; NULL where it knows nothing. */
 const struct feed_worker_info **ops_infos(const struct ops *o, const struct brain_worker_view *views, size_t n, struct arena *a);
+/* tokenizers.c */
+void ops_put_tokenizers(const struct ops *o, struct json_writer *w);
 /* ready.c */
 bool ops_put_ready(const struct ops *o, struct json_writer *w);
 /* scrape.c */
