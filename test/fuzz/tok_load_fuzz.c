@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/must.h"
-#include "tok/tok.h"
+#include "base/utf8.h"
+#include "tok/tok_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,27 +14,56 @@ static const char BASE[] = "{\"version\":\"1.0\",\"added_tokens\":[{\"content\":
 			   "\"ByteLevel\",\"add_prefix_space\":false},"
 			   "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\\u0120\":3},\"merges\":[\"a b\"]}}";
 
-static void use(const struct tok *t)
+enum { TAIL = 96 };
+
+/* A text of many kinds, and what there is of UTF-8 at the end of the input. */
+static struct str make_text(const uint8_t *data, size_t size, char *out)
 {
-	static const struct str TEXT = STR_INIT("ab a<x> b\xc3\xa9 12 \xe2\x96\x81 e\xcc\x81\xcc\xa7 <s></s>\n\n\xe4\xb8\xad");
+	static const struct str TEXT = STR_INIT("ab a<x> b\xc3\xa9 12 \xe2\x96\x81 e\xcc\x81\xcc\xa7 <s></s>\n\n\xe4\xb8\xad ");
+	size_t n = TEXT.n;
+	uint32_t cp;
+	memcpy(out, TEXT.p, n);
+	for (size_t i = size > TAIL ? size - TAIL : 0; i < size;) {
+		size_t len = utf8_next((struct str){ (const char *)data + i, size - i }, &cp);
+		memcpy(out + n, data + i, len);
+		n += len;
+		i += len ? len : 1;
+	}
+	return (struct str){ out, n };
+}
+
+/* Encodes twice, the second time from the cache, and gives the ids. */
+static enum err encode(const struct tok *t, struct str text, struct tok_ids *ids)
+{
 	struct tok_scratch *s = tok_scratch_new(t, 4096);
-	struct tok_ids once = { 0 }, twice = { 0 };
+	struct tok_ids again = { 0 };
 	struct tok_cuts cuts = { 0 };
-	struct buf b;
-	struct tok_job job = { .text = TEXT, .add_bos = true, .add_eos = true, .cuts = &cuts };
-	buf_init(&b, 1 << 20);
-	enum err e = tok_encode(t, s, &job, &once);
-	must(tok_encode(t, s, &job, &twice) == e && once.n == twice.n &&
-		(once.n == 0 || !memcmp(once.p, twice.p, once.n * sizeof(*once.p))));
-	for (size_t i = 0; i < once.n; i++)
-		must(once.p[i] < TOK_MAX_VOCAB);
-	(void)!tok_decode(t, &(struct tok_decode_job){ once.p, once.n, false }, &b);
-	(void)tok_plain_cut(t, TEXT, 0, TEXT.n);
-	buf_done(&b);
-	tok_ids_done(&once);
-	tok_ids_done(&twice);
+	struct tok_job job = { .text = text, .add_bos = true, .add_eos = true, .cuts = &cuts };
+	enum err e = tok_encode(t, s, &job, ids);
+	must(tok_encode(t, s, &job, &again) == e && again.n == ids->n &&
+		(ids->n == 0 || !memcmp(ids->p, again.p, ids->n * sizeof(*ids->p))));
+	tok_ids_done(&again);
 	tok_cuts_done(&cuts);
 	tok_scratch_free(s);
+	return e;
+}
+
+static void use(const struct tok *t, struct str text)
+{
+	struct tok_ids ids = { 0 }, uncut = { 0 };
+	struct tok whole = *t;
+	struct buf b;
+	whole.cut_words = false; /* a spaced text as one word must give the same */
+	buf_init(&b, 1 << 20);
+	enum err e = encode(t, text, &ids);
+	must(encode(&whole, text, &uncut) == e && uncut.n == ids.n && (ids.n == 0 || !memcmp(ids.p, uncut.p, ids.n * sizeof(*ids.p))));
+	for (size_t i = 0; i < ids.n; i++)
+		must(ids.p[i] < TOK_MAX_VOCAB);
+	(void)!tok_decode(t, &(struct tok_decode_job){ ids.p, ids.n, false }, &b);
+	(void)tok_plain_cut(t, text, 0, text.n);
+	buf_done(&b);
+	tok_ids_done(&ids);
+	tok_ids_done(&uncut);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -52,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	enum err e = tok_load(&f, why, sizeof(why), &t);
 	if (e == ERR_OK) {
-		use(t);
+		char room[256];
+		use(t, make_text(data, size, room));
 		tok_free(t);
 	}
 	return 0;
