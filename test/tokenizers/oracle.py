@@ -258,7 +258,7 @@ def report(known, kvasir, text):
 
 def compare(known, args, files):
     kvasir = Kvasir(args.kvasir, known.folder, known.files, known.options + (["--unicode", args.unicode] if args.unicode else []))
-    start, wrong, total, batch = time.time(), [], 0, []
+    start, wrong, total, refused = time.time(), [], 0, 0
     texts = list(corpus.systematic()) if args.strings >= 50000 else []
     if args.strings >= 10000:
         texts += corpus.long_texts(args.seed, known.added(), known.pieces(), files)
@@ -266,8 +266,10 @@ def compare(known, args, files):
     for i in range(0, len(texts), 20000):
         batch = texts[i:i + 20000]
         total += len(batch)
-        wrong += [t for t, a, b in zip(batch, known.ids(batch), kvasir.ids(batch)) if list(a) != b]
-    print(f"{known.name}: {total} strings, {len(wrong)} differences, {time.time() - start:.0f} s", flush=True)
+        answers = kvasir.ids(batch)
+        refused += sum(isinstance(b, dict) for b in answers)
+        wrong += [t for t, a, b in zip(batch, known.ids(batch), answers) if list(a) != b and not isinstance(b, dict)]
+    print(f"{known.name}: {total} strings, {len(wrong)} differences, {refused} refused, {time.time() - start:.0f} s", flush=True)
     for text in sorted(wrong, key=len)[:args.show]:
         report(known, kvasir, text)
     return len(wrong)
