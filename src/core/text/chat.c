@@ -330,8 +330,11 @@ static enum err put_kwargs(struct request *r, const struct json_val *kwargs)
 		struct jinja_val x;
 		if (reserved_kwarg(it.key))
 			return text_shape_refuse(&r->shape, "reserved_kwarg");
-		if (ignored_kwarg(it.key) || unset(v))
+		if (ignored_kwarg(it.key) || unset(v)) {
+			if (!r->c->known_version)
+				return text_shape_refuse(&r->shape, "version");
 			continue;
+		}
 		TRY(text_shape_value(&r->shape, v, &x));
 		text_shape_put(&r->shape, r->vars, arena_str(r->shape.a, it.key), x);
 	}
@@ -391,6 +394,8 @@ static enum err read_flags(struct request *r, const struct json_val *body)
 	TRY(flag(r, body, STR("add_generation_prompt"), true, &r->generate));
 	TRY(flag(r, body, STR("continue_final_message"), false, &r->resume));
 	TRY(flag(r, body, STR("add_special_tokens"), false, &r->special));
+	if (r->resume && !r->c->known_version)
+		return text_shape_refuse(&r->shape, "version");
 	return r->generate && r->resume ? text_shape_refuse(&r->shape, "continue_and_generate") : ERR_OK;
 }
 

@@ -142,10 +142,13 @@ static enum err listed(struct text_shape *s, const part_vec *parts, struct jinja
 static enum err content(struct text_shape *s, struct str role, const struct json_val *m, struct jinja_val *ret_v)
 {
 	part_vec parts = { 0 };
+	bool tool_parts = s->parts && str_eq(role, STR("tool"));   /* joined by newer workers only */
+	if (tool_parts && !s->known_version)
+		return text_shape_refuse(s, "version");
 	enum err e = read_parts(s, role, json_get(m, STR("content")), &parts);
 	if (e == ERR_OK && str_eq(role, STR("system")))
 		e = strip_billing(s, &parts);
-	if (e == ERR_OK && s->parts && !str_eq(role, STR("tool")))
+	if (e == ERR_OK && s->parts && !tool_parts)
 		e = listed(s, &parts, ret_v);
 	else if (e == ERR_OK) {
 		if (!s->parts)
@@ -196,6 +199,8 @@ static enum err assistant(struct text_shape *s, const struct json_val *m, struct
 		TRY(text_shape_tool_calls(s, calls, &list));
 		if (list.list->n)
 			text_shape_put(s, dict, STR("tool_calls"), list);
+		else if (!s->known_version)
+			return text_shape_refuse(s, "version");   /* older ones leave the empty list there */
 	}
 	return reasoning(s, m, dict);
 }

@@ -128,6 +128,8 @@ static enum err put_rest(struct text_shape *s, const struct json_val *object, st
 		struct jinja_val v;
 		if (jinja_dict_get_str(dict.dict, it.key))
 			continue;
+		if (!s->known_version)
+			return text_shape_refuse(s, "version");
 		TRY(text_shape_value(s, json_get(object, it.key), &v));
 		text_shape_put(s, dict, arena_str(s->a, it.key), v);
 	}

@@ -171,6 +171,12 @@ static void what_differs_between_versions_is_left(void **state)
 		{ "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\"}]}", "version" },
 		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"x\":1}}]}", "tool_extra_member" },
 		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"reasoning_effort\":\"low\"}", "version" },
+		{ "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[]}]}", "version" },
+		{ "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"index\":0,\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}]}", "version" },
+		{ "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}]}", "none" },
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"chat_template_kwargs\":{\"x\":null}}", "version" },
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"chat_template_kwargs\":{\"x\":1}}", "none" },
+		{ "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\"}],\"continue_final_message\":true,\"add_generation_prompt\":false}", "version" },
 		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}", "none" },
 	};
 	assert_int_equal(load_with(&m, (struct text_local_files){ 0 }, STR("{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}{{ enable_thinking }}")), ERR_OK);
