@@ -97,6 +97,22 @@ static const struct {
 	{ S("qwen3_5_moe_text"), S("Qwen3_5Tokenizer") },
 	{ S("qwen4_exp"), S("Qwen3_5Tokenizer") },
 };
+/* Without a tokenizer_class the model's type names it; of a type that is not here tokenizer.json counts. */
+static const struct {
+	struct str class, types;
+} OWN_CLASS[] = {
+	{ S("Qwen2Tokenizer"),
+		S(" audioflamingo3 colqwen2 cosmos3_omni fun_asr_nano hunyuan_vl internvl ovis2 qianfan_ocr qwen2 qwen2_5_omni qwen2_5_vl "
+		  "qwen2_audio qwen2_moe qwen2_vl qwen3 qwen3_asr qwen3_moe qwen3_next qwen3_omni_moe qwen3_vl qwen3_vl_moe ") },
+	{ S("Qwen3_5Tokenizer"), S(" qwen3_5_text ") },
+	{ S("CohereTokenizer"), S(" aya_vision cohere cohere2 ") },
+	{ S("GPT2Tokenizer"), S(" codegen dbrx emu3 gpt2 gpt_neo gptj jais2 opt phi starcoder2 ") },
+	{ S("GemmaTokenizer"),
+		S(" diffusion_gemma gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 t5gemma zaya ") },
+	{ S("GPTNeoXTokenizer"), S(" falcon_mamba gpt_neox mamba mamba2 mpt olmo olmoe rwkv ") },
+	{ S("LlamaTokenizer"), S(" idefics idefics2 ") },
+	{ S("CodeLlamaTokenizer"), S(" code_llama ") },
+};
 static const struct str FILE_CLASSES[] = { S("PreTrainedTokenizer"), S("TokenizersBackend"), S("PythonBackend") };
 
 #define NAMED(name, text)                                                                                                                  \
@@ -146,6 +162,17 @@ static struct str text_of(const struct json_val *v)
 
 static struct str plain_name(struct str class) { return str_ends(class, STR("Fast")) ? str_sub(class, 0, class.n - 4) : class; }
 
+static struct str own_class(struct str type)
+{
+	for (size_t i = 0; i < ARRAY_LEN(OWN_CLASS) && type.n; i++)
+		for (struct str left = OWN_CLASS[i].types, word; left.n;) {
+			(void)str_cut(left, ' ', &word, &left);
+			if (str_eq(word, type))
+				return OWN_CLASS[i].class;
+		}
+	return (struct str){ "", 0 };
+}
+
 enum err tok_worker_class_find(const struct json_val *config, const struct json_val *model, bool own_format,
 	const struct tok_worker_class **ret_c, struct tok_why why)
 {
@@ -162,10 +189,12 @@ enum err tok_worker_class_find(const struct json_val *config, const struct json_
 		return own_format ? tok_say(why, ERR_UNSUPPORTED,
 					    "this folder holds Mistral's own format beside tokenizer.json: which one counts is not known")
 				  : ERR_OK;
+	if (class.n == 0)
+		class = own_class(type);
 	for (size_t i = 0; i < ARRAY_LEN(FORCED); i++)
 		if (str_eq(type, FORCED[i].type))
 			class = FORCED[i].class;
-	if (AMONG(class, FILE_CLASSES) || (class.n == 0 && type.n == 0))
+	if (AMONG(class, FILE_CLASSES) || class.n == 0)
 		return ERR_OK;
 	for (size_t i = 0; i < ARRAY_LEN(CLASSES); i++)
 		if (str_eq(class, CLASSES[i].name)) {

@@ -200,6 +200,13 @@ static void test_case_transformers_45488_worker_classes(void **state)
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
 	IDS_ARE(t, " a", 1, 1, 2);
 	tok_free(t);
+	f.config = STR("{}"); /* no class: the model's type names it, or nothing does */
+	f.model_config = STR("{\"model_type\":\"code_llama\"}");
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	assert_non_null(strstr(why, "CodeLlamaTokenizer"));
+	f.model_config = STR("{\"model_type\":\"llama\"}");
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	tok_free(t);
 	f.config = STR("{\"tokenizer_class\":\"NewTokenizer\"}");
 	f.model_config = STR("{\"model_type\":\"new\"}");
 	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
