@@ -326,6 +326,15 @@ z
 {{ {'items': 3}.items is mapping }}{{ {'items': 3}['items'] }}{{ {'get':1}.get('get') }}{{ {'a':1}.get('b') }}{{ {'a':1}.get('b', 'c') }}
 {{ [[1,2],[3]]|map('length')|list }}{{ ['a']|map('upper')|join }}{{ "3"|int + 1 }}{{ "x"|int(7) }}{{ "3.7"|int }}{{ 3.9|int }}
 {{ "0x10"|int }}{{ "inf"|int }}{{ "nan"|int(2) }}{{ " 12 "|int }}{{ "1e3"|int }}{{ ""|int }}{{ none|int(5) }}{{ true|int }}{{ -3.9|int }}
+{{ '{} {}'.format(1, none) }}{{ '{1}{0}'.format('a', 2.0) }}{{ '{x}-{y}'.format(x=[1], y=u) }}{{ '{{}}'.format() }}{{ '{}'.format(true) }}
+{{ '{}{0}'.format(1) }}
+{{ '{}'.format() }}
+{{ '{'.format() }}
+{{ '}'.format() }}
+{{ '{a}'.format(b=1) }}
+{{ [3,1,2]|min }}{{ [3,1,2]|max }}{{ ['b','A','c']|min }}{{ ['b','C']|max }}{{ []|min is defined }}{{ [{'a':2},{'a':1}]|min(attribute='a') }}{{ ['b','A']|max(case_sensitive=true) }}{{ [1, 1.0]|max }}{{ [true, 1]|min }}
+{{ "a'<"|safe + "b'<\"&>" }}{{ "b'<" + "a'<"|safe }}{{ ("x<"|safe + "y<"|safe) + "z<" }}{{ "a<"|safe ~ "b<" ~ "c<" }}{{ ("a<"|safe ~ "b<") + "c<" }}{{ ["<"]|tojson|safe }}{{ ("<"|safe)|tojson }}{{ "<"|safe == "<" }}{{ ("<"|safe)|length }}{{ 5|safe + "<" }}
+{{ none|selectattr("a")|list }}{{ 0|map("string")|list }}{{ ""|select|list }}{{ u|reject|list }}{{ none|list }}
 {{ loop is defined }}{{ [1,2,3]|first }}{{ []|last is defined }}{{ "abc"|first }}{{ [3]|last }}
 {{ 1 if false }}|{{ (1 if false) is defined }}
 {% set x, y = (1, 2) %}{{ x }}{{ y }}{{ not x == 2 }}{{ -x|abs }}
@@ -380,6 +389,6 @@ z
 ]
 # What the worker can do and we refuse by name: the caller asks the worker then.
 REFUSED = ["{{ 0x10 }}", "{{ 1_000 }}", "{{ 2**3 }}", "{% with a = 1 %}{{ a }}{% endwith %}", "{% raw %}{{ x }}{% endraw %}", "{{ 'É'|lower }}", "{{ 'a'.rsplit('x') }}",
-           "{{ '%s' % 1 }}", "{{ [1]|sum }}", "{{ messages|groupby('role') }}", "{% for x in [1] recursive %}{% endfor %}", "{{ 'a'|center(5) }}", "{{ range(3) }}", "{{ {'a':1}.items() }}",
+           "{{ '%s' % 1 }}", "{{ ('a<'|safe).strip() }}", "{{ ('a<'|safe)|trim }}", "{{ ('a<'|safe)[0] }}", "{{ ('a'|safe) * 2 }}", "{{ '{:>3}'.format(1) }}", "{{ '{a.b}'.format(a=1) }}", "{{ [1]|sum }}", "{{ messages|groupby('role') }}", "{% for x in [1] recursive %}{% endfor %}", "{{ 'a'|center(5) }}", "{{ range(3) }}", "{{ {'a':1}.items() }}",
            "{% set g = [1]|map('string') %}{% for x in g %}{{ x }}{% endfor %}{% for x in g %}{{ x }}{% endfor %}", "{{ range(9)[1:3]|list }}", "{{ strftime_now('%c') }}", "{{ namespace }}",
            "{{ ['\U00010d4a'] }}", "{{ loop }}", "{{ 'x'.__class__ }}", "{{ 99999999999999999999 }}", "{{ 9223372036854775807 + 1 }}", "{{ '\\101' }}", "{{ '\\é' }}", "{{ [1]|tojson(indent=-1) }}"]

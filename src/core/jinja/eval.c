@@ -121,6 +121,8 @@ enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const 
 	size_t i;
 	if (obj->type == JINJA_UNDEFINED)
 		return undefined_fault(r, obj);
+	if (obj->markup)
+		return jinja_refuse(r, "an item of marked text");
 	if (obj->type == JINJA_DICT) {
 		const struct jinja_val *found = jinja_dict_get(obj->dict, key);
 		if (found) {
@@ -178,6 +180,8 @@ enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struc
 		return jinja_raise(r, "slice step cannot be zero");
 	if (v->type == JINJA_UNDEFINED)
 		return undefined_fault(r, v);
+	if (v->markup)
+		return jinja_refuse(r, "a slice of marked text");
 	if (v->type == JINJA_ITER && v->iter->kind == JINJA_RANGE)
 		return jinja_refuse(r, "a slice of a range");
 	if (v->type != JINJA_STR && v->type != JINJA_LIST && v->type != JINJA_TUPLE) {
@@ -280,8 +284,43 @@ static enum err real_op(struct jinja_run *r, int op, double x, double y, struct 
 	return ERR_OK;
 }
 
+/* & < > " ' as the library for marked text writes them. */
+static enum err escaped(struct jinja_run *r, struct jinja_val *io_v)
+{
+	static const char from[] = "&<>\"'";
+	static const char *const to[] = { "&amp;", "&lt;", "&gt;", "&#34;", "&#39;" };
+	struct buf b;
+	enum err e = ERR_OK;
+	buf_init(&b, r->max_text_bytes);
+	for (size_t i = 0; e == ERR_OK && i < io_v->s.n; i++) {
+		const char *at = io_v->s.p[i] ? strchr(from, io_v->s.p[i]) : NULL;
+		e = at ? buf_add(&b, str_of(to[at - from])) : buf_add_byte(&b, io_v->s.p[i]);
+	}
+	if (e == ERR_OK)
+		*io_v = jinja_str(arena_str(r->a, buf_str(&b)));
+	buf_done(&b);
+	return e;
+}
+
+static enum err joined(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v);
+
+/* One of the two is marked: the other is escaped, the sum is marked. */
+static enum err joined_marked(struct jinja_run *r, struct jinja_val x, struct jinja_val y, struct jinja_val *ret_v)
+{
+	if (!x.markup)
+		TRY(escaped(r, &x));
+	if (!y.markup)
+		TRY(escaped(r, &y));
+	x.markup = y.markup = false;
+	TRY(joined(r, &x, &y, ret_v));
+	ret_v->markup = true;
+	return ERR_OK;
+}
+
 static enum err joined(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v)
 {
+	if (x->markup || y->markup)
+		return joined_marked(r, *x, *y, ret_v);
 	if (x->type == JINJA_STR) {
 		TRY(jinja_step(r, 1 + (x->s.n + y->s.n) / 4096));
 		char *p = arena_alloc(r->a, x->s.n + y->s.n + 1, 1);
@@ -324,6 +363,8 @@ enum err jinja_binary(struct jinja_run *r, int op, const struct jinja_val *x, co
 		return real_op(r, op, jinja_as_f64(x), jinja_as_f64(y), ret_v);
 	if (op == JINJA_ADD && x->type == y->type && (x->type == JINJA_STR || x->type == JINJA_LIST || x->type == JINJA_TUPLE))
 		return joined(r, x, y, ret_v);
+	if (x->markup || y->markup)
+		return jinja_refuse(r, "this operator on marked text");
 	if (op == JINJA_MUL && x->type == JINJA_STR && whole(y, &i))
 		return repeated(r, x->s, i, ret_v);
 	if (op == JINJA_MUL && y->type == JINJA_STR && whole(x, &i))

@@ -80,7 +80,12 @@ static enum err f_string(struct jinja_run *r, const struct jinja_val *v, const s
 	return ERR_OK;
 }
 
-static enum err f_safe(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, struct jinja_val *ret_v) { return f_string(r, v, a, ret_v); }
+static enum err f_safe(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	TRY(f_string(r, v, a, ret_v));
+	ret_v->markup = true;
+	return ERR_OK;
+}
 
 static enum err cased(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, enum jinja_casing how, struct jinja_val *ret_v)
 {
@@ -305,6 +310,16 @@ static enum err path_of(struct jinja_run *r, struct jinja_val item, struct str p
 	return ERR_OK;
 }
 
+/* map, select and their like take anything that is not true for an empty list. */
+static enum err items_or_none(struct jinja_run *r, const struct jinja_val *v, const struct jinja_list **ret_l)
+{
+	static const struct jinja_list none = { 0 };
+	if (jinja_truthy(v))
+		return jinja_items(r, v, ret_l);
+	*ret_l = &none;
+	return ERR_OK;
+}
+
 /* select, reject, selectattr, rejectattr: `args` behind the attribute are a test's name and its argument. */
 static enum err chosen(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, bool by_attr, bool want, struct jinja_val *ret_v)
 {
@@ -323,7 +338,7 @@ static enum err chosen(struct jinja_run *r, const struct jinja_val *v, const str
 			return jinja_refuse(r, "the test %.*s", STR_ARG(name));
 		rest = (struct jinja_args){ rest.p + 1, rest.n - 1, NULL, 0 };
 	}
-	TRY(jinja_items(r, v, &l));
+	TRY(items_or_none(r, v, &l));
 	struct jinja_val *out = arena_new(r->a, struct jinja_val, l->n);
 	size_t n = 0;
 	for (size_t i = 0; i < l->n; i++) {
@@ -354,7 +369,7 @@ static enum err f_map(struct jinja_run *r, const struct jinja_val *v, const stru
 	TRY(jinja_args_only(r, a, 1, "attribute default", "map"));
 	if (!attr && (filter = jinja_filter_find(a->p[0].s)) < 0)
 		return jinja_refuse(r, "the filter %.*s", STR_ARG(a->p[0].s));
-	TRY(jinja_items(r, v, &l));
+	TRY(items_or_none(r, v, &l));
 	struct jinja_val *out = arena_new(r->a, struct jinja_val, l->n);
 	for (size_t i = 0; i < l->n; i++) {
 		if (attr)
@@ -433,6 +448,33 @@ static enum err f_sort(struct jinja_run *r, const struct jinja_val *v, const str
 	return ERR_OK;
 }
 
+/* The least or the greatest; strings without case unless told otherwise; the first of equals. */
+static enum err extreme(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, bool greatest, struct jinja_val *ret_v)
+{
+	const struct jinja_list *l;
+	struct str attr;
+	struct jinja_val best, key;
+	TRY(jinja_args_only(r, a, 2, "case_sensitive attribute", "min and max"));
+	TRY(jinja_arg_str(r, a, 1, "attribute", STR(""), &attr));
+	TRY(jinja_items(r, v, &l));
+	*ret_v = jinja_undefined(STR("item"));
+	for (size_t i = 0; i < l->n; i++) {
+		bool better = i == 0;
+		TRY(path_of(r, l->p[i], attr, NULL, &key));
+		TRY(sort_key(r, key, !flag(a, 0, "case_sensitive"), &key));
+		if (i)
+			TRY(jinja_compare(r, greatest ? JINJA_GT : JINJA_LT, &key, &best, &better));
+		if (!better)
+			continue;
+		best = key;
+		*ret_v = l->p[i];
+	}
+	return ERR_OK;
+}
+
+static enum err f_min(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, struct jinja_val *ret_v) { return extreme(r, v, a, false, ret_v); }
+static enum err f_max(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, struct jinja_val *ret_v) { return extreme(r, v, a, true, ret_v); }
+
 static enum err f_dictsort(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, struct jinja_val *ret_v)
 {
 	struct str by;
@@ -485,7 +527,7 @@ static const struct { const char *name; filter_fn *fn; } filters[] = {
 	{ "replace", f_replace }, { "indent", f_indent }, { "join", f_join },            { "int", f_int },               { "abs", f_abs },
 	{ "default", f_default }, { "d", f_default },     { "first", f_first },          { "last", f_last },             { "list", f_list },
 	{ "items", f_items },     { "reverse", f_reverse }, { "select", f_select },      { "reject", f_reject },         { "selectattr", f_selectattr },
-	{ "rejectattr", f_rejectattr }, { "map", f_map }, { "sort", f_sort },            { "dictsort", f_dictsort },     { "unique", f_unique },
+	{ "rejectattr", f_rejectattr }, { "map", f_map }, { "sort", f_sort },            { "dictsort", f_dictsort },     { "unique", f_unique }, { "min", f_min }, { "max", f_max },
 };
 
 int jinja_filter_find(struct str name)
@@ -498,6 +540,13 @@ int jinja_filter_find(struct str name)
 
 enum err jinja_filter(struct jinja_run *r, int number, const struct jinja_val *v, const struct jinja_args *args, struct jinja_val *ret_v)
 {
+	filter_fn *fn = filters[number].fn;
 	TRY(jinja_step(r, 1));
-	return filters[number].fn(r, v, args, ret_v);
+	/* Marked text: known of these filters only, what they make of it. */
+	if (v->markup && fn != f_safe && fn != f_tojson && fn != f_length && fn != f_default && fn != f_list)
+		return jinja_refuse(r, "the filter %s on marked text", filters[number].name);
+	for (size_t i = 0; i < args->n; i++)
+		if (args->p[i].markup)
+			return jinja_refuse(r, "marked text as argument of %s", filters[number].name);
+	return fn(r, v, args, ret_v);
 }

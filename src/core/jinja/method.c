@@ -256,6 +256,14 @@ static enum err m_count(struct jinja_run *r, const struct jinja_val *self, const
 	return ERR_OK;
 }
 
+static enum err m_format(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
+{
+	struct str s;
+	TRY(jinja_format(r, self->s, a, &s));
+	*ret_v = jinja_str(s);
+	return ERR_OK;
+}
+
 /* ---- methods of dicts */
 
 static enum err m_items(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
@@ -313,7 +321,7 @@ static const struct { enum jinja_type of; const char *name; method_fn *fn; } met
 	{ JINJA_STR, "rstrip", m_rstrip },         { JINJA_STR, "startswith", m_startswith }, { JINJA_STR, "endswith", m_endswith },
 	{ JINJA_STR, "lower", m_lower },           { JINJA_STR, "upper", m_upper },       { JINJA_STR, "title", m_title },
 	{ JINJA_STR, "capitalize", m_capitalize }, { JINJA_STR, "replace", m_replace },   { JINJA_STR, "join", m_join },
-	{ JINJA_STR, "find", m_find },             { JINJA_STR, "count", m_count },
+	{ JINJA_STR, "find", m_find },             { JINJA_STR, "count", m_count },         { JINJA_STR, "format", m_format },
 	{ JINJA_DICT, "items", m_items },          { JINJA_DICT, "keys", m_keys },        { JINJA_DICT, "values", m_values },
 	{ JINJA_DICT, "get", m_get },
 	{ JINJA_DICT, "clear", m_forbidden },      { JINJA_DICT, "pop", m_forbidden },    { JINJA_DICT, "popitem", m_forbidden },
@@ -326,7 +334,7 @@ static const struct { enum jinja_type of; const char *name; method_fn *fn; } met
 	{ JINJA_TUPLE, "index", m_unknown },
 };
 /* The rest of Python's str: known, so that they are refused instead of read as undefined. */
-static const char str_rest[] = "casefold center encode expandtabs format format_map index isalnum isalpha isascii isdecimal isdigit isidentifier islower "
+static const char str_rest[] = "casefold center encode expandtabs format_map index isalnum isalpha isascii isdecimal isdigit isidentifier islower "
                                "isnumeric isprintable isspace istitle isupper ljust maketrans partition removeprefix removesuffix rfind rindex rjust "
                                "rpartition rsplit splitlines swapcase translate zfill";
 static const char number_rest[] = "as_integer_ratio bit_count bit_length conjugate denominator from_bytes fromhex hex imag is_integer numerator real to_bytes";
@@ -359,5 +367,10 @@ bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct
 
 enum err jinja_call_method(struct jinja_run *r, const struct jinja_method *m, const struct jinja_args *args, struct jinja_val *ret_v)
 {
+	bool marked = m->self.markup;
+	for (size_t i = 0; i < args->n; i++)
+		marked |= args->p[i].markup;
+	if (marked)
+		return jinja_refuse(r, "a method with marked text");
 	return (m->number < 0 ? m_unknown : methods[m->number].fn)(r, &m->self, args, ret_v);
 }

@@ -9,6 +9,8 @@ enum jinja_casing { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_CAPITALIZE };
 must_use enum err jinja_case(struct jinja_run *r, struct str s, enum jinja_casing how, struct str *ret_s);
 must_use enum err jinja_replace(struct jinja_run *r, struct str s, struct str from, struct str to, int64_t count, struct str *ret_s);   /* count < 0: all */
 must_use enum err jinja_join(struct jinja_run *r, const struct jinja_list *l, struct str sep, bool strings_only, struct str *ret_s);
+/* s.format(args). */
+must_use enum err jinja_format(struct jinja_run *r, struct str s, const struct jinja_args *a, struct str *ret_s);
 /* strip(chars): cuts code points that are in chars. */
 struct str jinja_strip_chars(struct str s, struct str chars, bool left, bool right);
 struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *d, enum jinja_iter_kind kind);

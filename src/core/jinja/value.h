@@ -21,6 +21,7 @@ struct jinja_macro;
 struct jinja_method;
 struct jinja_val {
 	enum jinja_type type;
+	bool markup;                             /* STR: marked by `safe`; what is added to it with + is escaped */
 	union {
 		bool b;
 		int64_t i;
