@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/must.h"
+#include "base/utf8.h"
 #include "jinja/ast.h"
 #include "jinja/lex.h"
 
@@ -74,6 +75,8 @@ enum err jinja_compile(struct str source, struct jinja_template **ret_t, struct 
 	*ret_fault = (struct jinja_fault){ 0 };
 	if (source.n > SOURCE_MAX)
 		return jinja_fault_set(ret_fault, 0, ERR_LIMIT, "a template longer than %d bytes", SOURCE_MAX);
+	if (!utf8_valid(source))
+		return jinja_fault_set(ret_fault, 0, ERR_SYNTAX, "not UTF-8");
 	struct jinja_template *t = must_calloc(1, sizeof(*t));
 	arena_init(&t->arena, 0);
 	struct sought clock = { .name = STR("strftime_now") };

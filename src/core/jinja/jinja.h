@@ -22,7 +22,7 @@
 struct jinja_template;
 struct jinja_fault { unsigned line; char text[256]; };
 
-/* SYNTAX: no such template; UNSUPPORTED; LIMIT: longer than 1 MiB or nested too deep. Free with jinja_free. */
+/* SYNTAX: no such template, or not UTF-8; UNSUPPORTED; LIMIT: longer than 1 MiB or nested too deep. Free with jinja_free. */
 must_use enum err jinja_compile(struct str source, struct jinja_template **ret_t, struct jinja_fault *ret_fault);
 void jinja_free(struct jinja_template *t);
 

@@ -193,7 +193,7 @@ static struct text_ids *made(struct text_local_scratch *s)
 	struct text_span *lists = must_calloc(s->ends.n, sizeof(*lists));
 	size_t from = 0;
 	for (size_t i = 0; i < s->ends.n; i++) {
-		lists[i] = (struct text_span){ s->ids.p + from, s->ends.p[i] - from };
+		lists[i] = (struct text_span){ s->ids.p ? s->ids.p + from : NULL, s->ends.p[i] - from };
 		from = s->ends.p[i];
 	}
 	struct text_ids *ids = text_ids_from(lists, s->ends.n);
