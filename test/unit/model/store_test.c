@@ -118,7 +118,6 @@ static void a_root_that_is_a_folder(void **state)
 	path_in(w, folder, sizeof(folder), "house");
 	struct model *m = get(w, folder, (struct model_source){ 0 });
 	assert_non_null(m);
-	assert_null(model_local(m));
 	assert_ptr_equal(get(w, folder, (struct model_source){ 0 }), m);
 	assert_int_equal(wait_for(w, m), MODEL_READY);
 	assert_true(text_local_has_chat(model_local(m)));
