@@ -360,13 +360,17 @@ static void finish(struct reader *r)
 	}
 }
 
-static enum err parse_fault(enum err e, struct api_fault *ret_fault)
+static enum err parse_fault(enum err e, bool too_long, struct api_fault *ret_fault)
 {
 	static const char *const TEXT[ERR_COUNT_] = {
 		[ERR_SYNTAX] = "the body is not valid JSON",
 		[ERR_DUPLICATE] = "a member of the body appears twice",
-		[ERR_LIMIT] = "the body is too large or nested too deeply",
+		[ERR_BAD_REQUEST] = "the body is nested too deeply (more than 128 levels) or has too many values",
+		[ERR_LIMIT] = "the body is too large",
 	};
+	_Static_assert(JSON_MAX_DEPTH == 128, "the message says so");
+	if (e == ERR_LIMIT && !too_long)
+		e = ERR_BAD_REQUEST;
 	*ret_fault = (struct api_fault){ TEXT[e] ? TEXT[e] : err_text(e), NULL };
 	return e;
 }
@@ -382,7 +386,7 @@ enum err api_facts_read(const struct api_path *path, struct str body, size_t max
 	}
 	enum err e = json_parse(body, max_bytes, &d);
 	if (e != ERR_OK)
-		return parse_fault(e, ret_fault);
+		return parse_fault(e, body.n > max_bytes, ret_fault);
 	if (json_is(json_root(d), JSON_OBJECT)) {
 		read_members(&r, d);
 		if (r.e == ERR_OK)

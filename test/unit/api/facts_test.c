@@ -186,7 +186,7 @@ static void case_production_stack_1017_malformed(void **state)
 	memset(deep + n, '[', 200);
 	memset(deep + n + 200, ']', 200);
 	deep[n + 400] = '}';
-	expect_refused(c, str_from(deep, n + 401), ERR_LIMIT, NULL);
+	expect_refused(c, str_from(deep, n + 401), ERR_BAD_REQUEST, NULL);
 }
 
 /* Vector J.11: sizes around limits, keys in unusual order. */
