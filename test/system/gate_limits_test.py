@@ -195,3 +195,27 @@ def test_case_litellm_15799_no_secret_in_the_log(start, up):
     time.sleep(0.3)
     assert "qsecret" not in gw.process.text and "hsecret" not in gw.process.text
     assert up.calls[0].target == "/v1/chat/completions?key=qsecret"
+
+
+@pytest.mark.parametrize("sent,status,reason,path", [
+    (b"\x16\x03\x01\x02\x00\r\n\r\n", 400, "syntax", "other"),
+    (b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 40000, 431, "header_too_large", "other"),
+    (b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "unsupported", "other"),
+    (b"POST /v1/chat/completions HTTP/2.0\r\nHost: x\r\n\r\n", 505, "unsupported", "other"),
+    (b"POST /v1/chat", 408, "timeout_client", "other"),
+    (b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\nContent-Length: 9\r\n\r\n{", 408, "timeout_client", "chat_completions"),
+    (b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "syntax", "chat_completions")])
+def test_what_the_http_server_refuses_has_an_id_and_an_access_line(start, up, sent, status, reason, path):
+    """a broken head or a body that breaks off is no lesser refusal than one with a request behind it"""
+    gw = Gateway(start, up, args=["--client-header-timeout", "300ms", "--client-body-timeout", "300ms"])
+    with gw.client() as c:
+        c.send(sent)
+        r = c.response()
+        assert r.status == status and c.rest() == b""
+    known = path != "other"
+    error = r.json["error"]
+    assert r.headers["x-kvasir-reason"] == error["reason"] == reason and r.headers["x-request-id"] == error["request_id"]
+    line = gw.log(r.headers["x-kvasir-request-id"] if known else r.headers["x-request-id"])
+    assert (line["status"], line["fault"], line["outcome"], line["path"]) == (str(status), reason, "refused", path)
+    assert not known or (error["request_id"], line["client_id"]) == ("mine", "mine")
+    assert gw.metric("kvasir_refused_total") == 1 and gw.settled() and not up.calls

@@ -31,15 +31,21 @@ static struct http_headers error_headers(struct gate_req *r, enum err why, int s
 	return (struct http_headers){ h, n };
 }
 
-static void reply_error(struct gate_req *r, const struct api_error *e)
+/* In the gate's scratch. */
+static struct str error_body(struct gate_req *r, const struct api_error *e)
 {
 	struct buf *b = &r->gate->scratch;
-	int status = api_error_status(e);
 	buf_clear(b);
-	bool fits = api_error_put(b, r->path ? r->path->dialect : API_DEFAULT, e) == ERR_OK;
+	return api_error_put(b, r->path ? r->path->dialect : API_DEFAULT, e) == ERR_OK ? buf_str(b) : STR("{}");
+}
+
+static void reply_error(struct gate_req *r, const struct api_error *e)
+{
+	int status = api_error_status(e);
+	struct str body = error_body(r, e);
 	if (e->why == ERR_DRAINING)
 		http_reply_close(r->hr);
-	gate_reply(r, status, error_headers(r, e->why, status), fits ? buf_str(b) : STR("{}"));
+	gate_reply(r, status, error_headers(r, e->why, status), body);
 }
 
 /* The status went out long ago: an event stream ends with an error event and a broken connection, anything else only
@@ -96,4 +102,13 @@ void gate_fail(struct gate_req *r, enum err why, const char *message, const char
 		cut_reply(r, &e);
 	else
 		reply_error(r, &e);
+}
+
+void gate_refuse(struct gate_req *r, const struct http_refusal *x)
+{
+	struct api_error e = error_of(r, x->why, NULL, NULL);
+	e.status = r->status = x->status;
+	gate_enter(r, GATE_REPLIED);
+	count_refused(r, x->why);
+	http_refuse(x, gate_headers_own(r, error_headers(r, x->why, x->status)), error_body(r, &e));
 }

@@ -273,6 +273,7 @@ void gate_reply(struct gate_req *r, int status, struct http_headers extra, struc
 
 /* error.c: refuses or ends a request with an error of our own, in its client's dialect */
 void gate_fail(struct gate_req *r, enum err why, const char *message, const char *param);
+void gate_refuse(struct gate_req *r, const struct http_refusal *x); /* the same for what the HTTP server refuses */
 void gate_call_drop(struct gate_req *r); /* aborts the worker's request, if any */
 
 /* settle.c */

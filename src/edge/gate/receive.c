@@ -224,14 +224,18 @@ static void on_done(struct http_req *hr) { client_over(hr, false); }
 
 static void on_drain(struct http_req *hr) { gate_stream_drain(hr->user); }
 
-/* Errors that the server answers itself: nothing of the request is known but that it was bad. */
-static struct str error_body(void *arg, int status, enum err why)
+/* The server answers an error itself: of the request at most the head is known. */
+static void on_refuse(void *arg, const struct http_refusal *x)
 {
 	struct gate *g = arg;
-	struct api_error e = { .why = why, .status = status };
-	obs_add(g->metrics, obs_find(g->metrics, GATE_M_REFUSED, (struct str[]){ str_of(err_label(why)) }), 1);
-	buf_clear(&g->scratch);
-	return api_error_put(&g->scratch, API_DEFAULT, &e) == ERR_OK ? buf_str(&g->scratch) : STR("{}");
+	struct gate_req *r = x->req ? x->req->user : gate_req_new(g, NULL);
+	if (!x->req)
+		r->t_start = x->started;
+	gate_refuse(r, x);
+	if (x->req)
+		return;
+	gate_settle_client(r);
+	gate_req_maybe_free(r);
 }
 
 const struct http_server_ops gate_http_ops = {
@@ -241,5 +245,5 @@ const struct http_server_ops gate_http_ops = {
 	.on_drain = on_drain,
 	.on_gone = on_gone,
 	.on_done = on_done,
-	.error_body = error_body,
+	.on_refuse = on_refuse,
 };

@@ -137,22 +137,29 @@ static void linger(struct http_conn *c)
 	http_conn_arm(c);
 }
 
+static void answer_refusal(struct http_conn *c, int status, enum err why)
+{
+	const struct http_server *s = c->server;
+	struct http_refusal x = { status, why, c->announced ? req_of(c) : NULL, c->peer, c->since, c };
+	c->refused = false;
+	if (s->ops.on_refuse)
+		s->ops.on_refuse(s->arg, &x);
+	if (!c->refused)
+		http_refuse(&x, (struct http_headers){ 0 }, (struct str){ 0 });
+}
+
 void http_conn_refuse(struct http_conn *c, int status, enum err why)
 {
 	struct http_server *s = c->server;
 	bool silent = c->out != HTTP_OUT_NONE;    /* a reply has begun: it can only be cut */
 	c->out = HTTP_OUT_ENDED;                  /* a late http_reply_*() of the handler is ignored */
 	c->close_after = c->cut = true;
+	if (!silent)
+		answer_refusal(c, status, why);
 	tell_gone(s, take_announced(c), why);
 	if (c->dead)
 		return;
 	drop_slot(c);
-	if (!silent) {
-		struct str body = s->ops.error_body ? s->ops.error_body(s->arg, status, why) : (struct str){ 0 };
-		struct str type = body.n > 0 ? STR("application/json") : (struct str){ 0 };
-		http_reply_head(c, status, type, (struct http_headers){ 0 }, (int64_t)body.n);
-		http_reply_put(c, body);
-	}
 	io_soon(s->loop, &c->pump);
 	c->in = HTTP_IN_ENDED;
 	c->stuffed = true;

@@ -228,6 +228,14 @@ void http_reply(struct http_req *r, int status, struct http_headers extra, struc
 	http_reply_end(r);
 }
 
+void http_refuse(const struct http_refusal *x, struct http_headers extra, struct str body)
+{
+	struct str type = body.n > 0 ? STR("application/json") : (struct str){ 0 };
+	x->conn->refused = true;
+	http_reply_head(x->conn, x->status, type, extra, (int64_t)body.n);
+	http_reply_put(x->conn, body);
+}
+
 void http_reply_close(struct http_req *r)
 {
 	struct http_conn *c = open_conn(r, HTTP_OUT_NONE);

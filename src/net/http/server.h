@@ -8,7 +8,7 @@
  * connection is closed after the running reply).
  *
  * Strictness: llhttp without lenient flags; missing or duplicate Host, HTTP/2.0 lines, both Content-Length and
- * Transfer-Encoding, header count/size over the limit: answered 400/431 by on_error's body and closed, never reach the handler.
+ * Transfer-Encoding, header count/size over the limit: answered 400/431 (see on_refuse) and closed, never reach the handler.
  * Expect: 100-continue: sent by http_req_continue() or implicitly when the handler first returns from on_request without
  * having replied. HEAD: the reply's body bytes are counted but not sent. HTTP/1.0: close-delimited replies.
  *
@@ -35,6 +35,16 @@ struct http_req {
 	struct http_conn *conn;                   /* private to net/http */
 };
 
+/* An error that the server answers by itself. */
+struct http_refusal {
+	int status;                               /* 400, 408, 431, 501, 505 */
+	enum err why;
+	struct http_req *req;                     /* NULL: its head never was whole; else on_gone follows */
+	struct io_addr peer;
+	struct mono started;                      /* first byte seen */
+	struct http_conn *conn;                   /* private to net/http */
+};
+
 struct http_server_ops {
 	void (*on_request)(void *arg, struct http_req *r);
 	void (*on_body)(struct http_req *r, struct str piece);
@@ -42,8 +52,8 @@ struct http_server_ops {
 	void (*on_drain)(struct http_req *r);             /* the reply's write queue fell below low_bytes after having been above high_bytes */
 	void (*on_gone)(struct http_req *r, enum err why); /* CLIENT_GONE, TIMEOUT_CLIENT, SYNTAX (malformed body), BODY_TOO_LARGE never comes from here */
 	void (*on_done)(struct http_req *r);
-	/* Body (JSON text, any length) for an error the server itself answers: status 400, 408, 431, 501, 505. May be NULL. */
-	struct str (*error_body)(void *arg, int status, enum err why);
+	/* May give the answer its fields and its JSON body by http_refuse(); must not free the server. May be NULL. */
+	void (*on_refuse)(void *arg, const struct http_refusal *x);
 };
 
 struct http_server_opts {
@@ -75,6 +85,7 @@ void http_reply_abort(struct http_req *r);                       /* closes witho
 /* Flushes what is queued, then closes without the last chunk (an error event has been written); on_done follows. */
 void http_reply_cut(struct http_req *r);
 void http_reply(struct http_req *r, int status, struct http_headers extra, struct str content_type, struct str body);   /* begin + write + end */
+void http_refuse(const struct http_refusal *x, struct http_headers extra, struct str body);   /* only inside on_refuse, at most once */
 void http_reply_close(struct http_req *r);                       /* adds Connection: close to this reply; call before begin */
 bool http_reply_begun(const struct http_req *r);
 /* Back-pressure on the request's body. */

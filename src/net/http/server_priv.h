@@ -46,7 +46,7 @@ struct http_conn {
 	enum http_out out;
 	bool announced;                /* the handler knows the request in `slot` */
 	bool bodyless;                 /* the reply has no body on the wire: HEAD, 204, 304 */
-	bool close_after, cut, paused, continued, above_high, stuffed, dead;
+	bool close_after, cut, paused, continued, above_high, stuffed, refused, dead;
 };
 
 struct http_server {

@@ -8,7 +8,7 @@
 static struct http_server *server;
 static struct io_addr addr;
 static struct http_req *last;
-static int requests, bodies_ended, gone, done, drains;
+static int requests, bodies_ended, gone, done, drains, refusals;
 static enum err gone_why;
 static struct buf body;
 
@@ -69,15 +69,23 @@ static void on_done(struct http_req *r)
 	done++;
 }
 
-static struct str error_body(void *arg, int status, enum err why)
+/* Whose head was whole is told here first, then as gone. */
+static void on_refuse(void *arg, const struct http_refusal *x)
 {
-	static char text[64];
+	char text[64];
+	struct http_header h = { STR("x-refused"), str_of(err_label(x->why)) };
 	(void)arg;
-	snprintf(text, sizeof(text), "{\"error\":%d,\"why\":\"%s\"}", status, err_label(why));
-	return str_of(text);
+	refusals++;
+	assert_true(mono_diff_us(io_now(kit_loop()), x->started) >= 0);
+	if (x->req) {
+		assert_ptr_equal(x->req, last);
+		assert_int_equal(gone, 0);
+	}
+	snprintf(text, sizeof(text), "{\"error\":%d,\"known\":%d}", x->status, x->req != NULL);
+	http_refuse(x, (struct http_headers){ &h, 1 }, str_of(text));
 }
 
-static const struct http_server_ops ops = { on_request, on_body, on_body_end, on_drain, on_gone, on_done, error_body };
+static const struct http_server_ops ops = { on_request, on_body, on_body_end, on_drain, on_gone, on_done, on_refuse };
 
 static void start(const struct http_server_opts *o)
 {
@@ -91,7 +99,7 @@ static int setup(void **state)
 {
 	struct http_server_opts o = http_server_defaults();
 	kit_setup(state);
-	requests = bodies_ended = gone = done = drains = 0;
+	requests = bodies_ended = gone = done = drains = refusals = 0;
 	last = NULL;
 	buf_init(&body, (size_t)1 << 26);
 	start(&o);
@@ -202,7 +210,7 @@ static void test_errors_are_answered_and_closed(void **state)
 {
 	(void)state;
 	talk("GET / HTTP/1.1\r\n\r\n", NULL, "HTTP/1.1 400 Bad Request\r\n");
-	talk("GET / HTTP/1.1\r\n" H "Host: b\r\n\r\n", NULL, "{\"error\":400,\"why\":\"duplicate\"}");
+	talk("GET / HTTP/1.1\r\n" H "Host: b\r\n\r\n", NULL, "x-refused: duplicate\r\n");
 	talk("GET / HTTP/2.0\r\n" H "\r\n", NULL, "HTTP/1.1 505 ");
 	talk("CONNECT a:1 HTTP/1.1\r\n" H "\r\n", NULL, "HTTP/1.1 501 ");
 	talk("POST / HTTP/1.1\r\n" H "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", NULL, "HTTP/1.1 400 ");
@@ -210,6 +218,7 @@ static void test_errors_are_answered_and_closed(void **state)
 	char large[40000] = "GET / HTTP/1.1\r\nX: ";
 	memset(large + strlen(large), 'a', 35000);
 	talk(large, NULL, "HTTP/1.1 431 ");
+	assert_int_equal(refusals, 7);
 	assert_int_equal(requests, 0);
 	assert_int_equal(gone, 0);
 	assert_int_equal(http_server_stats(server).open_reqs, 0);
@@ -472,6 +481,7 @@ static void test_slow_body(void **state)
 	assert_int_equal(gone_why, ERR_TIMEOUT_CLIENT);
 	char *got = kit_raw_read(fd, NULL);
 	assert_non_null(strstr(got, "HTTP/1.1 408 "));
+	assert_non_null(strstr(got, "{\"error\":408,\"known\":1}"));
 	free(got);
 	close(fd);
 }
