@@ -3,6 +3,7 @@ import pathlib
 import time
 
 import client
+import pytest
 from conftest import eventually
 from feed_worker import Worker, card
 from gateway import Gateway
@@ -207,3 +208,16 @@ def test_the_gateway_relearns_after_its_own_restart(start):
     second = Gateway(start, fleet.url(), args=EVENTS)
     assert eventually(lambda: only(second)["index_blocks"] == held, 5), (held, only(second))
     assert pathlib.Path(second.process.log).exists()
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/metrics", "/kv_event_sources"])
+def test_what_a_worker_failed_to_tell_is_asked_again_soon(start, path):
+    """with an interval of a minute, two bad answers cost less than a second, and the third lets requests in"""
+    with Worker() as up:
+        up.failing[path] = 2
+        g = Gateway(start, up.url, args=[*EVENTS, "--scrape-interval", "60s", "--models-interval", "60s"], ready=False)
+        assert eventually(lambda: _up(g) and only(g)["models"] == ["m"] and only(g)["block_size"] and only(g)["cache_view"] == "events", 10), g.workers()
+        assert up.asked[path] == 3
+        assert g.chat().status == 200
+        time.sleep(1)
+        assert up.asked[path] == 3, "what is known is asked again after the interval, not before"

@@ -34,6 +34,7 @@ class Worker:
         self.cards = [card(m) if isinstance(m, str) else m for m in models]
         self.metrics = METRICS.format(block_size=block_size, blocks=blocks) + extra_metrics
         self.key, self.health, self.asked = key, 200, {}
+        self.failing = {}                    # path -> how many answers more are 500
         self.events_port = events_port or free_port(2)
         self.sources = {"0": {"endpoint": f"tcp://{source_host}:{self.events_port}", "replay_endpoint": f"tcp://*:{self.events_port + 1}" if replay else None}} if sources else None
         self.seq, self.sent, self.silent_replay, self.over = 0, {}, not replay, False
@@ -61,6 +62,9 @@ class Worker:
 
             def do_GET(self):
                 worker.asked[self.path] = worker.asked.get(self.path, 0) + 1
+                if worker.failing.get(self.path, 0) > 0:
+                    worker.failing[self.path] -= 1
+                    return self.reply(500, "")
                 if self.path == "/health":
                     return self.reply(worker.health, "")
                 if self.path == "/metrics":

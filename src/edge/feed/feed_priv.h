@@ -21,6 +21,7 @@ struct feed_job {
 	struct io_timer *timer;
 	struct http_fetch *fetch;
 	uint64_t asked, failed;
+	uint32_t unlearnt;                   /* answers in a row that taught nothing */
 };
 
 struct feed_rank;

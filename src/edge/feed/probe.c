@@ -11,7 +11,7 @@ static const char *const job_words[FEED_JOBS] = { "health", "models", "metrics",
 static const struct str job_paths[FEED_JOBS] = { STR_INIT("/health"), STR_INIT("/v1/models"), STR_INIT("/metrics"), STR_INIT("/kv_event_sources"),
                                              STR_INIT("/version") };
 
-enum { RETRY_US = 1000000, BOOT_RETRY_US = 500000 };
+enum { RETRY_US = 1000000, BOOT_RETRY_US = 500000, UNLEARNT_US = 250000, UNLEARNT_DOUBLES = 8 };
 
 static int64_t jitter(struct feed *f, int64_t us) { return us - us / 10 + (int64_t)rand_below(&f->rand, (uint64_t)us / 5 + 1); }
 
@@ -29,7 +29,15 @@ static int64_t interval(const struct feed_job *j)
 	return RETRY_US;
 }
 
-static void arm(struct feed_job *j) { io_timer_after(j->timer, jitter(j->w->feed, interval(j))); }
+/* What a worker failed to tell (it is up, but still starting, or overrun for a moment) is asked again soon: until it is known,
+ * no request can be routed by it. */
+static void arm(struct feed_job *j)
+{
+	int64_t us = interval(j);
+	if (j->unlearnt > 0)
+		us = MIN(us, (int64_t)UNLEARNT_US << MIN(j->unlearnt - 1, (uint32_t)UNLEARNT_DOUBLES));
+	io_timer_after(j->timer, jitter(j->w->feed, us));
+}
 
 void feed_job_soon(struct feed_worker *w, enum feed_job_kind k)
 {
@@ -159,7 +167,7 @@ static void tell_metrics(struct feed_worker *w)
 			feed_rank_capacity(w->ranks[r], m->blocks / ranks);
 }
 
-static void took_metrics(struct feed_worker *w, struct str body)
+static bool took_metrics(struct feed_worker *w, struct str body)
 {
 	struct feed_metrics m;
 	feed_learn_metrics(w->engine, body, &m);
@@ -179,6 +187,7 @@ static void took_metrics(struct feed_worker *w, struct str body)
 		feed_worker_relearn(w, "its process is another one");
 	else if (more_ranks && w->sources_final && !w->sources_told)
 		feed_follow(w);
+	return m.block_size > 0;
 }
 
 /* ---- event sources */
@@ -221,6 +230,33 @@ static void took_version(struct feed_worker *w, int status, struct str body)
 
 /* ---- the round */
 
+/* Is the question answered? */
+static bool took(struct feed_job *j, enum err e, int status, struct str body)
+{
+	struct feed_worker *w = j->w;
+	bool good = e == ERR_OK && status == 200;
+	switch (j->kind) {
+	case FEED_JOB_HEALTH:
+		took_health(w, e, status);
+		return true;             /* whatever it is, it is the answer; see interval() */
+	case FEED_JOB_MODELS:
+		if (e == ERR_OK && (status == 401 || status == 403))
+			refused(w, status);
+		return good && took_models(w, body);
+	case FEED_JOB_METRICS: return good && took_metrics(w, body);
+	case FEED_JOB_SOURCES:
+		if (e == ERR_OK)
+			took_sources(w, status, body);
+		return w->sources_final;
+	case FEED_JOB_VERSION:
+		if (e == ERR_OK)
+			took_version(w, status, body);
+		return w->version_final;
+	case FEED_JOBS: break;
+	}
+	return true;
+}
+
 static void answered(void *arg, enum err e, int status, struct http_headers h, struct str body)
 {
 	struct feed_job *j = arg;
@@ -230,28 +266,7 @@ static void answered(void *arg, enum err e, int status, struct http_headers h, s
 	j->fetch = NULL;
 	j->failed += !good;
 	feed_count2(w->feed, FEED_M_ASKS, job_words[j->kind], e != ERR_OK ? err_label(e) : good ? "ok" : "status");
-	switch (j->kind) {
-	case FEED_JOB_HEALTH: took_health(w, e, status); break;
-	case FEED_JOB_MODELS:
-		if (e == ERR_OK && (status == 401 || status == 403))
-			refused(w, status);
-		else if (good)
-			(void)took_models(w, body);
-		break;
-	case FEED_JOB_METRICS:
-		if (good)
-			took_metrics(w, body);
-		break;
-	case FEED_JOB_SOURCES:
-		if (e == ERR_OK)
-			took_sources(w, status, body);
-		break;
-	case FEED_JOB_VERSION:
-		if (e == ERR_OK)
-			took_version(w, status, body);
-		break;
-	case FEED_JOBS: break;
-	}
+	j->unlearnt = took(j, e, status, body) ? 0 : j->unlearnt + 1;
 	feed_refresh(w->feed);
 	arm(j);
 }
@@ -280,6 +295,7 @@ static void ask(void *arg)
 	if (j->kind == FEED_JOB_HEALTH)
 		feed_worker_resolve(w);
 	if (w->addr.len == 0 || !is_due(j)) {
+		j->unlearnt = 0;
 		arm(j);
 		return;
 	}
