@@ -37,13 +37,11 @@ static enum err encode(const struct tok *t, struct str text, struct tok_ids *ids
 {
 	struct tok_scratch *s = tok_scratch_new(t, 4096);
 	struct tok_ids again = { 0 };
-	struct tok_cuts cuts = { 0 };
-	struct tok_job job = { .text = text, .add_bos = true, .add_eos = true, .cuts = &cuts };
+	struct tok_job job = { .text = text, .add_bos = true, .add_eos = true };
 	enum err e = tok_encode(t, s, &job, ids);
 	must(tok_encode(t, s, &job, &again) == e && again.n == ids->n &&
 		(ids->n == 0 || !memcmp(ids->p, again.p, ids->n * sizeof(*ids->p))));
 	tok_ids_done(&again);
-	tok_cuts_done(&cuts);
 	tok_scratch_free(s);
 	return e;
 }
@@ -60,7 +58,6 @@ static void use(const struct tok *t, struct str text)
 	for (size_t i = 0; i < ids.n; i++)
 		must(ids.p[i] < TOK_MAX_VOCAB);
 	(void)!tok_decode(t, &(struct tok_decode_job){ ids.p, ids.n, false }, &b);
-	(void)tok_plain_cut(t, text, 0, text.n);
 	buf_done(&b);
 	tok_ids_done(&ids);
 	tok_ids_done(&uncut);

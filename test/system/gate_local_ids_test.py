@@ -2,8 +2,10 @@
 import itertools
 import json
 import pathlib
+import random
 import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -138,3 +140,56 @@ def test_without_files_the_workers_are_asked(start, folder):
         ready(gw)
         assert "event=tokenizer_absent" in gw.process.text
         assert gw.chat(body("hello")).status == 200 and made(gw, "call") == 1
+
+
+MARKED = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+
+
+def test_the_next_turn_of_a_chat_costs_what_is_new(start, folder):
+    (folder / "chat_template.jinja").write_text(MARKED)
+    turns = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"turn {i}: " + "some words of it " * 100} for i in range(9)]
+    with Worker(folder) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--threads", "2"])
+        ready(gw)
+        for n in (7, 9):  # each on a connection of its own
+            assert gw.chat({**CHAT, "messages": turns[:n]}).status == 200
+        assert gw.metric("kvasir_tokens_text_known_bytes_total") > 6 * 1700
+        assert gw.metric("kvasir_tokens_text_new_bytes_total") < 11 * 1800
+        assert 7 * 1700 < gw.metric("kvasir_tokens_text_memory_bytes") < 300_000
+        assert made(gw, "local") == 2
+        assert eventually(lambda: gw.metric('kvasir_token_ids_compared_total{result="same"}') == 2, 10)
+        assert gw.metric('kvasir_token_ids_compared_total{result="different"}') == 0
+
+
+def words(n_bytes, seed):
+    """text that no cache knows"""
+    r = random.Random(seed)
+    return " ".join("".join(r.choices("abcdefghijklmnopqrstuvwxyz", k=39)) for _ in range(n_bytes // 40))
+
+
+@pytest.mark.parametrize("prompt", ["a" * 3_000_000, words(4_000_000, 1), "a" * 250_000], ids=["one_letter", "words", "short_body"])
+def test_a_long_prompt_stalls_nobody(start, folder, prompt):
+    """While it waits for its ids, other requests come and go."""
+    with Worker(folder) as up:
+        arrived = threading.Event()
+
+        def script(c):
+            if len(c.body) > 100_000:
+                arrived.set()
+            c.send(whole({**COMPLETION, "usage": None}))
+        up.script = script
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens-budget", "1m", "--tokens", "local"])
+        ready(gw)
+        gw.chat(body("short"))
+        gw.chat(body("other"))
+        with gw.client(seconds=60) as big:
+            big.request("POST", "/v1/chat/completions", body(prompt))
+            while not arrived.is_set() and not gw.metric('kvasir_requests_open{stage="ids"}'):
+                pass
+            n = 0
+            while not arrived.is_set() and n < 1000:
+                assert gw.chat(body("short")).status == 200
+                n += 1
+            assert n >= 3
+            assert big.response().status == 200
+        assert made(gw, "local") == 3

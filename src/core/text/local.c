@@ -28,6 +28,8 @@ struct text_local_scratch {
 	struct tok_scratch *tok;
 	struct arena arena;
 	struct buf prompt;
+	const struct text_local_job *job;
+	size_t prompt_bytes;             /* of the prompts so far */
 	struct tok_ids ids;              /* of all prompts, one behind the other */
 	VEC(size_t) ends;                /* where each prompt's ids end */
 };
@@ -103,10 +105,13 @@ void text_local_scratch_free(struct text_local_scratch *s)
 
 static enum err encode(struct text_local_scratch *s, struct str text, bool special, const char **ret_why)
 {
-	struct tok_job job = { .text = text, .from = TOK_FROM_START, .add_bos = special, .add_eos = special };
+	struct tok_job job = { .text = text, .from = TOK_FROM_START, .add_bos = special, .add_eos = special, .memo = s->job->memo };
+	if (s->job->max_new_bytes) /* several prompts share it */
+		job.max_new_bytes = s->job->max_new_bytes > s->prompt_bytes ? s->job->max_new_bytes - s->prompt_bytes : 1;
 	enum err e = tok_encode(s->l->tok, s->tok, &job, &s->ids);
+	s->prompt_bytes += text.n;
 	if (e != ERR_OK)
-		*ret_why = e == ERR_LIMIT ? "too_long" : e == ERR_SYNTAX ? "not_utf8" : "tokenizer_unsupported";
+		*ret_why = e == ERR_LIMIT || e == ERR_AGAIN ? "too_long" : e == ERR_SYNTAX ? "not_utf8" : "tokenizer_unsupported";
 	else
 		VEC_PUSH(&s->ends, s->ids.n);
 	return e;
@@ -213,6 +218,8 @@ enum err text_local_ids(struct text_local_scratch *s, const struct text_local_jo
 {
 	struct json_doc *d;
 	TRY(parsed(job, &d, ret_why));
+	s->job = job;
+	s->prompt_bytes = 0;
 	s->ids.n = 0;
 	s->ends.n = 0;
 	enum err e = job->form == TEXT_CHAT ? chat(s, job, json_root(d), ret_why) : completions(s, json_root(d), ret_why);

@@ -12,6 +12,7 @@
 #include "text/ask.h"
 #include "text/chat.h"
 #include "text/ids.h"
+#include "tok/memo.h"
 
 struct text_local;
 struct text_local_scratch;
@@ -61,8 +62,11 @@ struct text_local_job {
 	struct str body;          /* the client's, checked as JSON or not */
 	int64_t now_s;            /* Unix time */
 	size_t max_tok;           /* more ids: LIMIT */
+	struct tok_memo *memo;    /* what was tokenised before; NULL: none */
+	size_t max_new_bytes;     /* of text that it does not know: more is AGAIN; 0: no limit */
 };
-/* One reference for the caller. UNSUPPORTED, BAD_REQUEST, LIMIT, SYNTAX: ask the worker; *ret_why says why. */
+/* One reference for the caller. UNSUPPORTED, BAD_REQUEST, LIMIT, SYNTAX: ask the worker; *ret_why says why. AGAIN: this is a long
+ * piece of work, to be done elsewhere without max_new_bytes. */
 must_use enum err text_local_ids(struct text_local_scratch *s, const struct text_local_job *job, struct text_ids **ret_ids, const char **ret_why);
 /* The prompt of a chat as text, appended to out: for people and for comparisons. */
 must_use enum err text_local_prompt(struct text_local_scratch *s, const struct text_local_job *job, struct buf *out, const char **ret_why);

@@ -109,14 +109,14 @@ static bool match_at(const struct tok_trie *t, struct str text, size_t i, struct
 	}
 }
 
-bool tok_trie_next(const struct tok_trie *t, struct str text, size_t from, struct tok_match *ret_m)
+bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range where, struct tok_match *ret_m)
 {
 	const uint8_t *p = (const uint8_t *)text.p;
 	if (t->n_roots == 0)
 		return false;
-	for (size_t i = from; i < text.n; i++) {
+	for (size_t i = where.from; i < where.upto; i++) {
 		if (t->n_roots == 1) {
-			const uint8_t *q = memchr(p + i, t->only_root, text.n - i);
+			const uint8_t *q = memchr(p + i, t->only_root, where.upto - i);
 			if (!q)
 				return false;
 			i = (size_t)(q - p);
@@ -127,6 +127,11 @@ bool tok_trie_next(const struct tok_trie *t, struct str text, size_t from, struc
 			return true;
 	}
 	return false;
+}
+
+bool tok_trie_next(const struct tok_trie *t, struct str text, size_t from, struct tok_match *ret_m)
+{
+	return tok_trie_before(t, text, (struct tok_range){ from, text.n }, ret_m);
 }
 
 void tok_trie_mark_inner(const struct tok_trie *t, struct str text, bool *inner)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "tok/memo.h"
 #include "tok/tok_priv.h"
 
 enum { BATCH = 16 };
@@ -12,8 +13,7 @@ struct run {
 	const struct tok *t;
 	struct tok_scratch *s;
 	struct tok_ids *ids;
-	struct tok_cuts *cuts;
-	size_t first_id; /* ids->n when the call began */
+	size_t known_bytes, new_bytes; /* of text */
 	bool mid_text; /* it continues the text before a plain cut */
 	size_t n_waiting; /* words whose cache line is on its way */
 	struct waiting {
@@ -69,7 +69,6 @@ void tok_scratch_free(struct tok_scratch *s)
 }
 
 void tok_ids_done(struct tok_ids *ids) { VEC_FREE(ids); }
-void tok_cuts_done(struct tok_cuts *c) { VEC_FREE(c); }
 
 /* ---- words */
 
@@ -327,7 +326,7 @@ static bool settle(const struct tok *t, const struct tok_trie *trie, struct str 
 
 typedef enum err (*piece_fn)(struct run *r, struct str piece, bool start);
 
-/* Cuts the tokens of a trie out of text; the pieces between go to fn. Only raw tokens are safe cuts. */
+/* Cuts the tokens of a trie out of text; the pieces between go to fn. */
 static enum err each_piece(struct run *r, const struct tok_trie *trie, struct str text, bool start, piece_fn fn)
 {
 	const struct tok *t = r->t;
@@ -342,8 +341,6 @@ static enum err each_piece(struct run *r, const struct tok_trie *trie, struct st
 		r->mid_text = false;
 		push_id(r->ids, t->tokens[m.token].id);
 		done = m.end;
-		if (r->cuts && trie == &t->raw && t->tokens[m.token].cuttable)
-			VEC_PUSH(r->cuts, (struct tok_cut){ done, r->ids->n - r->first_id });
 	}
 	if (done < text.n)
 		TRY(fn(r, str_skip(text, done), start && done == 0));
@@ -382,35 +379,77 @@ static void push_all(struct tok_ids *ids, const uint32_t *p, size_t n)
 		push_id(ids, p[i]);
 }
 
-enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids)
+/* A text between two safe cuts. */
+static enum err encode_stretch(struct run *r, const struct tok_job *job, const struct tok_stretch *s)
 {
-	must(s->t == t);
+	r->new_bytes += s->text.n;
+	if (job->max_new_bytes && r->new_bytes > job->max_new_bytes)
+		return ERR_AGAIN;
+	if (!utf8_valid(s->text))
+		return ERR_SYNTAX;
+	r->mid_text = s->from == TOK_FROM_TEXT;
+	return each_piece(r, &r->t->raw, s->text, s->from == TOK_FROM_START, encode_piece);
+}
+
+/* One that others may have done before, or will do again. */
+static enum err known_stretch(struct run *r, const struct tok_job *job, const struct tok_stretch *s)
+{
+	size_t before = r->ids->n;
+	if (tok_memo_find(job->memo, r->t, s, r->ids)) {
+		r->known_bytes += s->text.n;
+		return ERR_OK;
+	}
+	TRY(encode_stretch(r, job, s));
+	size_t made = r->ids->n - before;
+	tok_memo_keep(job->memo, r->t, s, (struct tok_ids){ .p = made ? r->ids->p + before : NULL, .n = made });
+	return ERR_OK;
+}
+
+/* The last stretch ends where the text does, not at a cut: it is nobody else's. */
+static enum err encode_all(struct run *r, const struct tok_job *job)
+{
+	struct tok_stretch s = { .from = job->from };
+	struct str rest = job->text;
+	enum tok_from next;
+	for (size_t end; job->memo && (end = tok_cut_next(r->t, rest, tok_memo_least(job->memo), &next)) != 0; s.from = next) {
+		s.text = str_sub(rest, 0, end);
+		TRY(known_stretch(r, job, &s));
+		rest = str_skip(rest, end);
+	}
+	s.text = rest;
+	return encode_stretch(r, job, &s);
+}
+
+static enum err check(const struct tok *t, const struct tok_job *job)
+{
 	if (job->text.n > TOK_MAX_TEXT_BYTES)
 		return ERR_LIMIT;
-	if (!utf8_valid(job->text))
-		return ERR_SYNTAX;
 	if (t->around_unknown && (job->add_bos || job->add_eos))
 		return ERR_UNSUPPORTED;
-	if (t->long_runs_differ && job->text.n > 25000 && too_long_for_worker(t, job->text))
-		return ERR_UNSUPPORTED;
-	struct run r = { .t = t,
-		.s = s,
-		.ids = ids,
-		.cuts = t->token_cuts ? job->cuts : NULL,
-		.first_id = ids->n,
-		.mid_text = job->from == TOK_FROM_TEXT };
-	size_t n_cuts = job->cuts ? job->cuts->n : 0;
+	if (!t->long_runs_differ || job->text.n <= 25000)
+		return ERR_OK;
+	if (!utf8_valid(job->text))
+		return ERR_SYNTAX;
+	return too_long_for_worker(t, job->text) ? ERR_UNSUPPORTED : ERR_OK;
+}
+
+enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids)
+{
+	struct run r = { .t = t, .s = s, .ids = ids };
+	size_t had = ids->n;
+	must(s->t == t);
+	TRY(check(t, job));
 	if (job->add_bos)
 		push_all(ids, t->before, t->n_before);
-	enum err e = each_piece(&r, &t->raw, job->text, job->from == TOK_FROM_START, encode_piece);
+	enum err e = encode_all(&r, job);
 	if (e != ERR_OK) {
-		ids->n = r.first_id;
-		if (job->cuts)
-			job->cuts->n = n_cuts;
+		ids->n = had;
 		return e;
 	}
 	if (job->add_eos)
 		push_all(ids, t->after, t->n_after);
+	if (job->memo)
+		tok_memo_count(job->memo, r.known_bytes, r.new_bytes);
 	if (s->sym.cap * sizeof(uint32_t) > KEEP_BYTES || s->normal.cap > KEEP_BYTES || s->spaced.cap > KEEP_BYTES)
 		drop_arrays(s);
 	return ERR_OK;

@@ -35,14 +35,12 @@ static struct hash128 fingerprint_of(const struct tok_files *f)
 
 /* ---- what follows from the tokens and is worth knowing before a text comes */
 
-static bool alnum(char c) { return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9'); }
-static bool line_end(char c) { return c == '\r' || c == '\n'; }
 
 /* Could a plain cut fall into this token? */
 static bool spans_plain_cut(const struct tok *t, struct str s)
 {
 	for (size_t i = 1; i < s.n; i++)
-		if (t->kind == TOK_BYTES ? line_end(s.p[i - 1]) : alnum(s.p[i - 1]) && (s.p[i] == ' ' || (uint8_t)s.p[i] == 0xe2))
+		if (t->kind == TOK_BYTES ? s.p[i - 1] == '\n' : tok_alnum(s.p[i - 1]) && (s.p[i] == ' ' || (uint8_t)s.p[i] == 0xe2))
 			return true;
 	return false;
 }
@@ -61,7 +59,7 @@ static bool crossing_alnum(const struct tok *t)
 {
 	for (size_t i = 0; i < t->n_crossings; i++) {
 		struct str a = t->crossings[i].before, b = t->crossings[i].after;
-		if (alnum(a.p[a.n - 1]) && (b.n < 2 || alnum(b.p[1])))
+		if (tok_alnum(a.p[a.n - 1]) && (b.n < 2 || tok_alnum(b.p[1])))
 			return true;
 	}
 	return false;
@@ -74,7 +72,7 @@ static void decide_cuts(struct tok *t)
 		const struct tok_token *k = &t->tokens[i];
 		if (k->single_word)
 			t->token_cuts = t->plain_cuts = false;
-		if (spans_plain_cut(t, k->content) || (k->lstrip && alnum(k->content.p[0])) || (k->rstrip && t->kind == TOK_SPACES))
+		if (spans_plain_cut(t, k->content) || (k->lstrip && tok_alnum(k->content.p[0])) || (k->rstrip && t->kind == TOK_SPACES))
 			t->plain_cuts = false;
 	}
 	if (t->normal.form == TOK_FORM_NFKC || t->normal.form == TOK_FORM_NFKD)
@@ -212,25 +210,4 @@ bool tok_special_text(const struct tok *t, struct str name, struct str *ret_text
 			return true;
 		}
 	return false;
-}
-
-/* ---- plain cuts */
-
-bool tok_plain_cut_ok(const struct tok *t, struct str text, size_t p)
-{
-	if (!t->plain_cuts || p == 0 || p >= text.n)
-		return false;
-	if (t->kind == TOK_BYTES)
-		return line_end(text.p[p - 1]) && alnum(text.p[p]);
-	return alnum(text.p[p - 1]) && text.p[p] == ' ' && p + 1 < text.n && alnum(text.p[p + 1]);
-}
-
-size_t tok_plain_cut(const struct tok *t, struct str text, size_t from, size_t upto)
-{
-	enum { LOOK_BACK = 4096 };
-	size_t low = upto > LOOK_BACK ? MAX(from, upto - LOOK_BACK) : from;
-	for (size_t p = MIN(upto, text.n); t->plain_cuts && p > low; p--)
-		if (tok_plain_cut_ok(t, text, p))
-			return p;
-	return 0;
 }

@@ -13,12 +13,10 @@
  *
  * User text that spells a special token becomes that token, as in the library.
  *
- * Incremental use. tok_encode can begin in the middle: the ids of a text are those of its head followed by those of its
- * tail when the cut is safe, and the tail is encoded with the right tok_from. Safe cuts are
- *   - behind an added token, reported by tok_encode in `cuts` (then: TOK_FROM_TOKEN);
- *   - inside plain text, found by tok_plain_cut (then: TOK_FROM_TEXT).
- * Both hold for every text that continues the head, not only for the one at hand; a plain cut is found again by asking
- * tok_plain_cut_ok of the new text, because it depends on the bytes just behind the cut.
+ * Incremental use. The ids of a text are those of its head followed by those of its tail when the cut between them is safe and
+ * the tail is encoded with the right tok_from. Cuts are safe behind most added tokens and at some places in plain text, for
+ * every text that continues the head, not only for the one at hand; tok_cut_next finds them. With a memo (tok/memo.h) tok_encode
+ * itself cuts a text there and only does the stretches that nobody has done before.
  *
  * Pure: no clock, no file, no thread; memory through base. Units: bytes of UTF-8 unless named otherwise. */
 #ifndef TOK_TOK_H
@@ -77,36 +75,27 @@ struct tok_ids {
 }; /* zeroed = empty; grows with VEC_PUSH of base/vec.h */
 void tok_ids_done(struct tok_ids *ids);
 
-/* A safe cut: text[0, byte) gives exactly the first n_ids ids (of this call's; the leading special ids counted). */
-struct tok_cut {
-	size_t byte, n_ids;
-};
-struct tok_cuts {
-	struct tok_cut *p;
-	size_t n, cap;
-};
-void tok_cuts_done(struct tok_cuts *c);
-
 enum tok_from {
 	TOK_FROM_START, /* the text is a whole prompt */
 	TOK_FROM_TOKEN, /* an added token stands right before it */
-	TOK_FROM_TEXT, /* a plain cut lies right before it */
+	TOK_FROM_TEXT, /* a cut in plain text lies right before it */
 };
+struct tok_memo;
 struct tok_job {
 	struct str text;
 	enum tok_from from;
 	bool add_bos, add_eos; /* what the post-processor puts around a prompt (add_special_tokens: both) */
-	struct tok_cuts *cuts; /* NULL: not wanted */
+	struct tok_memo *memo; /* NULL: everything is done anew */
+	size_t max_new_bytes; /* of text that the memo does not know: more is AGAIN, found out before it is done; 0: no limit */
 };
 /* Appends to ids. SYNTAX: the text is not UTF-8 (lone surrogates included: let the worker answer). LIMIT: too long.
  * UNSUPPORTED: a text that this model's worker cuts in a way of its own; or add_bos, add_eos with a tokenizer of
  * TOK_LOADER_ANY whose loaders differ in what they put there. */
 must_use enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids);
 
-/* The last safe plain cut p with from < p <= upto, or 0: none. Looks back through at most a few KiB. */
-size_t tok_plain_cut(const struct tok *t, struct str text, size_t from, size_t upto);
-/* Is p a safe plain cut of this text? */
-bool tok_plain_cut_ok(const struct tok *t, struct str text, size_t p);
+/* The first safe cut at or behind `least` (not 0) of a text that is a prompt or follows a safe cut: its place, and how the tail goes on
+ * (TOKEN or TEXT); 0: there is none. It may be the text's end. Depends on the bytes up to it, and on the two behind it. */
+size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok_from *ret_from);
 
 /* The bytes the ids stand for, as the library's decoder joins them; bad UTF-8 becomes U+FFFD. An id out of range: RANGE. */
 struct tok_decode_job {

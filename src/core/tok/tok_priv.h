@@ -139,6 +139,11 @@ struct tok_match {
 	uint32_t token;
 };
 bool tok_trie_next(const struct tok_trie *t, struct str text, size_t from, struct tok_match *ret_m);
+/* The same of those that begin in [from, upto). */
+struct tok_range {
+	size_t from, upto;
+};
+bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range where, struct tok_match *ret_m);
 /* Does text contain a pattern that ends before its own end? (for cuttable) */
 void tok_trie_mark_inner(const struct tok_trie *t, struct str text, bool *inner);
 
@@ -203,6 +208,10 @@ struct tok_splitter {
 };
 const struct tok_splitter *tok_splitter_find(struct str pattern);
 enum { TOK_MAX_STAGES = 4 };
+
+/* ---- cut.c: cuts in plain text stand beside such a character ------------------------------------------------------- */
+
+static inline bool tok_alnum(char c) { return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9'); }
 
 /* ---- struct tok ---------------------------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include "feed/view.h"
 #include "gate/link.h"
 #include "obs/metric.h"
+#include "tok/memo.h"
 
 struct gate;
 struct gate_shared;
@@ -24,6 +25,8 @@ void gate_shared_free(struct gate_shared *s);
 void gate_shared_set_body_memory(struct gate_shared *s, int64_t bytes);
 /* Bytes of bodies held now, all hands together. Any thread. */
 int64_t gate_shared_body_bytes(const struct gate_shared *s);
+/* Text whose token ids are known, all hands together; all 0 when none is kept. Any thread. */
+struct tok_memo_stats gate_shared_text(const struct gate_shared *s);
 
 /* The link stays the caller's and must outlive the gate. */
 struct gate *gate_new(struct io_loop *l, const struct conf_gate_opts *o, struct gate_shared *s, struct gate_link *link);

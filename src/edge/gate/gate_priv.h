@@ -38,6 +38,7 @@ enum {
 	GATE_IDS_TRIES = 4, /* and when no other can be: at most so many at once */
 	GATE_IDS_MAX_CALLS = 512,
 	GATE_LOCAL_INLINE_BYTES = 256 << 10, /* longer bodies are tokenised on the thread pool */
+	GATE_LOCAL_NEW_BYTES = 16 << 10, /* and prompts of which more text than this is new: about a millisecond's work */
 	GATE_SWEEP_US = 100 * 1000, /* how often silence is looked for */
 	GATE_DOWN_SILENCE_US = 1000 * 1000, /* silent for so long, and its worker takes no connection: dead */
 	GATE_FLUSH_US = 1000 * 1000, /* after the drain's limit, for the last error events */
@@ -115,6 +116,7 @@ struct gate_ids_call {
 	struct http_fetch *fetch;
 	struct gate_req *leader; /* NULL: it has given up */
 	struct model *model; /* local.c: whose ids these are */
+	struct tok_memo *memo; /* for the thread pool */
 	struct text_ids *ours; /* made here: to be taken, or to be compared */
 	bool away, comparing; /* the thread pool has it; the worker's answer is held against ours */
 	enum err local_err;
@@ -293,5 +295,6 @@ void gate_remember(struct gate_shared *s, struct str response_id, brain_worker w
 bool gate_recall(struct gate_shared *s, struct str response_id, brain_worker *ret_w, uint64_t *ret_url_hash);
 bool gate_shared_take(struct gate_shared *s, int64_t bytes);
 void gate_shared_give(struct gate_shared *s, int64_t bytes);
+struct tok_memo *gate_shared_memo(struct gate_shared *s); /* NULL: none */
 
 #endif

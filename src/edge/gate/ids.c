@@ -185,6 +185,7 @@ static void call_free(struct gate_ids_call *c)
 	feed_view_unref(c->view);
 	text_ids_unref(c->ours);
 	model_unref(c->model);
+	tok_memo_unref(c->memo);
 	free((char *)(uintptr_t)c->body.p);
 	free((char *)(uintptr_t)c->authorization.p);
 	free(c);

@@ -1,5 +1,5 @@
-/* Token ids from the tokenizer in this process. Short bodies at once; long ones on the thread pool, so that other streams do not
- * wait. And the proof that they are right: the first prompts of a model and then a sample are asked of a worker as well, beside the
+/* Token ids from the tokenizer in this process. Prompts with little new text at once; others on the thread pool, so that other
+ * streams do not wait. And the proof that they are right: the first prompts of a model and then a sample are asked of a worker as well, beside the
  * request, and what a worker reports as a prompt's length is held against ours. */
 #include <stdlib.h>
 
@@ -59,15 +59,15 @@ void gate_local_free(struct gate *g)
 
 static enum text_form form_of(const struct gate_req *r) { return r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS; }
 
-static struct text_local_job job_of(enum text_form form, struct str body)
+static struct text_local_job job_of(enum text_form form, struct str body, struct tok_memo *memo)
 {
-	return (struct text_local_job){ .form = form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = GATE_IDS_MAX_TOK };
+	return (struct text_local_job){ .form = form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = GATE_IDS_MAX_TOK, .memo = memo };
 }
 
 static void away(void *arg)
 {
 	struct gate_ids_call *c = arg;
-	struct text_local_job job = job_of(c->form, c->body);
+	struct text_local_job job = job_of(c->form, c->body, c->memo);
 	struct text_local *l = model_local(c->model);
 	c->local_err = ERR_UNSUPPORTED;
 	c->local_why = "distrusted";
@@ -76,6 +76,18 @@ static void away(void *arg)
 	struct text_local_scratch *s = text_local_scratch_new(l, JOB_CACHE_BYTES);
 	c->local_err = text_local_ids(s, &job, &c->ours, &c->local_why);
 	text_local_scratch_free(s);
+}
+
+static enum gate_local send_away(struct gate_req *r, struct model *m, struct gate_ids_call **ret_call)
+{
+	struct gate_ids_call *c = gate_ids_call_new(r, m);
+	if (!c)
+		return GATE_LOCAL_NOT;
+	c->away = true;
+	c->memo = tok_memo_ref(gate_shared_memo(r->gate->shared));
+	*ret_call = c;
+	io_work(r->gate->loop, away, gate_local_back, c);
+	return GATE_LOCAL_AWAY;
 }
 
 enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct gate_ids_call **ret_call)
@@ -88,18 +100,15 @@ enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct
 			gate_local_left(r->gate, model_state_name(model_state(m)));
 		return GATE_LOCAL_NOT;
 	}
-	if (r->body_bytes > GATE_LOCAL_INLINE_BYTES) {
-		struct gate_ids_call *c = gate_ids_call_new(r, m);
-		if (!c)
-			return GATE_LOCAL_NOT;
-		c->away = true;
-		*ret_call = c;
-		io_work(r->gate->loop, away, gate_local_back, c);
-		return GATE_LOCAL_AWAY;
-	}
-	struct text_local_job job = job_of(form_of(r), (struct str){ r->body, r->body_bytes });
-	if (text_local_ids(scratch_of(r->gate, m, l), &job, ret_ids, &why) == ERR_OK)
+	if (r->body_bytes > GATE_LOCAL_INLINE_BYTES)
+		return send_away(r, m, ret_call);
+	struct text_local_job job = job_of(form_of(r), (struct str){ r->body, r->body_bytes }, gate_shared_memo(r->gate->shared));
+	job.max_new_bytes = GATE_LOCAL_NEW_BYTES;
+	enum err e = text_local_ids(scratch_of(r->gate, m, l), &job, ret_ids, &why);
+	if (e == ERR_OK)
 		return GATE_LOCAL_DONE;
+	if (e == ERR_AGAIN)
+		return send_away(r, m, ret_call);
 	gate_local_left(r->gate, why);
 	return GATE_LOCAL_NOT;
 }

@@ -1,5 +1,5 @@
-/* What all hands share: the budget of body memory, and which worker made which response (its state lives only there).
- * A lock, not a mailbox: one short look-up per /v1/responses call, and an answer is needed at once. */
+/* What all hands share: the budget of body memory, text whose token ids are known, and which worker made which response (its
+ * state lives only there). A lock, not a mailbox: one short look-up per /v1/responses call, and an answer is needed at once. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -14,6 +14,7 @@ struct made {
 
 struct gate_shared {
 	_Atomic int64_t body_bytes, body_max;
+	struct tok_memo *memo;
 	pthread_mutex_t lock; /* ring, at, index */
 	struct made *ring; /* oldest first overwritten */
 	size_t cap, at;
@@ -28,6 +29,9 @@ struct gate_shared *gate_shared_new(const struct conf_gate_opts *o)
 	must(pthread_mutex_init(&s->lock, NULL) == 0);
 	s->cap = (size_t)o->max_responses;
 	map_init(&s->index);
+	struct tok_memo_opts memo = { .max_bytes = (size_t)o->tokens_text_bytes, .least_bytes = TOK_MEMO_LEAST_BYTES };
+	io_random(&memo.seed, sizeof(memo.seed));
+	s->memo = memo.max_bytes ? tok_memo_new(&memo) : NULL;
 	return s;
 }
 
@@ -37,12 +41,16 @@ void gate_shared_free(struct gate_shared *s)
 		return;
 	pthread_mutex_destroy(&s->lock);
 	map_done(&s->index);
+	tok_memo_unref(s->memo);
 	free(s->ring);
 	free(s);
 }
 
 void gate_shared_set_body_memory(struct gate_shared *s, int64_t bytes) { atomic_store(&s->body_max, bytes); }
 int64_t gate_shared_body_bytes(const struct gate_shared *s) { return atomic_load(&s->body_bytes); }
+
+struct tok_memo *gate_shared_memo(struct gate_shared *s) { return s->memo; }
+struct tok_memo_stats gate_shared_text(const struct gate_shared *s) { return s->memo ? tok_memo_stats(s->memo) : (struct tok_memo_stats){ 0 }; }
 
 bool gate_shared_take(struct gate_shared *s, int64_t bytes)
 {

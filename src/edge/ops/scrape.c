@@ -171,6 +171,11 @@ SINGLE(s_flights, brain_index_stats(feed_brain(o->feed)).flights)
 SINGLE(s_owners, brain_index_stats(feed_brain(o->feed)).owners)
 SINGLE(s_bytes, brain_index_stats(feed_brain(o->feed)).bytes)
 SINGLE(s_body, o->shared != NULL ? gate_shared_body_bytes(o->shared) : 0)
+#define TEXT(o) (o->shared != NULL ? gate_shared_text(o->shared) : (struct tok_memo_stats){ 0 })
+SINGLE(s_text_known, TEXT(o).known_bytes)
+SINGLE(s_text_new, TEXT(o).new_bytes)
+SINGLE(s_text_bytes, TEXT(o).bytes)
+SINGLE(s_text_evicted, TEXT(o).evicted)
 SINGLE(s_turns, o->stall.turns)
 SINGLE(s_busy, (double)o->stall.busy_us * 1e-6)
 SINGLE(s_stalls, o->stall.over_1ms)
@@ -189,6 +194,10 @@ static const struct single singles[] = {
 	{ "kvasir_index_owners", OBS_GAUGE, "Prefixes in the owner memory.", s_owners },
 	{ "kvasir_index_bytes", OBS_GAUGE, "Memory of the index.", s_bytes },
 	{ "kvasir_body_memory_bytes", OBS_GAUGE, "Request bodies held now.", s_body },
+	{ "kvasir_tokens_text_known_bytes_total", OBS_COUNTER, "Text of prompts tokenised here whose token ids were known: by this over the sum with the new text is the hit rate.", s_text_known },
+	{ "kvasir_tokens_text_new_bytes_total", OBS_COUNTER, "Text of prompts tokenised here whose token ids were not known.", s_text_new },
+	{ "kvasir_tokens_text_memory_bytes", OBS_GAUGE, "Memory of the text whose token ids are known, with the ids.", s_text_bytes },
+	{ "kvasir_tokens_text_evicted_total", OBS_COUNTER, "Stretches of such text that were forgotten for want of memory.", s_text_evicted },
 	{ "kvasir_loop_turns_total", OBS_COUNTER, "Turns of the hub's event loop.", s_turns },
 	{ "kvasir_loop_busy_seconds_total", OBS_COUNTER, "Time the hub's event loop was busy.", s_busy },
 	{ "kvasir_loop_stalls_total", OBS_COUNTER, "Turns of the hub's event loop that took over 1 ms.", s_stalls },

@@ -63,6 +63,7 @@ static struct text_local_job chat(struct str body) { return (struct text_local_j
 
 struct counts {
 	size_t equal, left, refused, wrong;
+	struct tok_memo *memo;       /* every body is done without it and with it */
 };
 
 static bool same_list(const struct json_val *want, const struct text_prompt *p)
@@ -115,6 +116,10 @@ static void check_body(struct model *m, const struct json_val *line, struct coun
 		return;
 	}
 	bool same = refused || same_ids(json_get(line, STR("ids")), ids, !is_chat);
+	text_ids_unref(ids);
+	job.memo = c->memo;
+	assert_int_equal(text_local_ids(m->s, &job, &ids, &why), ERR_OK);
+	same = same && (refused || same_ids(json_get(line, STR("ids")), ids, !is_chat));
 	if (same && !refused && json_str(json_get(line, STR("prompt")), &prompt))
 		same = same_prompt(m, &job, prompt);
 	c->equal += same;
@@ -127,7 +132,7 @@ static void check_body(struct model *m, const struct json_val *line, struct coun
 static void golden(void **state)
 {
 	struct str text = read_file(FOLDER "bodies.jsonl"), rest = text, line, source;
-	struct counts c = { 0 };
+	struct counts c = { .memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 4 << 20, .least_bytes = 16 }) };
 	struct model m = { 0 };
 	(void)state;
 	while (str_cut(rest, '\n', &line, &rest)) {
@@ -145,8 +150,31 @@ static void golden(void **state)
 	print_message("%zu equal, %zu left to the worker, %zu refused by both, %zu wrong\n", c.equal, c.left, c.refused, c.wrong);
 	assert_int_equal(c.wrong, 0);
 	assert_true(c.equal > 400 && c.left < c.equal / 8);
+	assert_true(tok_memo_stats(c.memo).known_bytes > 10000);
+	tok_memo_unref(c.memo);
 	done(&m);
 	drop(text);
+}
+
+/* ---- long work is refused at once where it would hold up others */
+
+static void more_new_text_than_allowed(void **state)
+{
+	struct model m = { 0 };
+	struct text_ids *ids;
+	const char *why = NULL;
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR("{% for m in messages %}{{ m.content }}{% endfor %}")), ERR_OK);
+	struct text_local_job job = chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":\"0123456789\"}]}"));
+	job.max_new_bytes = 9;
+	assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_AGAIN);
+	job.max_new_bytes = 10;
+	assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_OK);
+	text_ids_unref(ids);
+	job.form = TEXT_COMPLETIONS; /* prompts share what is allowed */
+	job.body = STR("{\"prompt\":[\"01234\",\"0123456\"]}");
+	assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_AGAIN);
+	done(&m);
 }
 
 /* ---- an unknown version */
@@ -272,7 +300,7 @@ static void civil_days(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
