@@ -4,7 +4,7 @@
 # a room that does not use a neighbour does not wait for it to compile. So source files are configure inputs.
 
 find_package(PkgConfig REQUIRED)
-set(KVASIR_PACKAGES libuv libzmq libcrypto libssl yyjson libllhttp yaml-0.1 libxxhash cmocka)
+set(KVASIR_PACKAGES libuv libzmq libcrypto libssl libcurl yyjson libllhttp yaml-0.1 libxxhash cmocka)
 foreach(package ${KVASIR_PACKAGES})
   pkg_check_modules(PKG_${package} REQUIRED IMPORTED_TARGET ${package})
 endforeach()
@@ -17,6 +17,7 @@ set(KVASIR_HEADER_yaml.h yaml-0.1)
 set(KVASIR_HEADER_uv.h libuv)
 set(KVASIR_HEADER_zmq.h libzmq)
 set(KVASIR_HEADER_openssl/* libssl libcrypto)
+set(KVASIR_HEADER_curl/curl.h libcurl)
 
 # Sets KVASIR_ROOMS (last folder names) and, for each, ROOM_<name>_PATH and ROOM_<name>_HEADERS.
 macro(kvasir_read_rooms)

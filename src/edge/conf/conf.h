@@ -26,7 +26,7 @@ struct conf_worker {
 /* Where the tokenizer of a pool's models comes from. Nothing said: the worker's own `root` is looked for on this machine. */
 struct conf_tokenizer {
 	bool worker;                         /* nowhere: the workers are asked */
-	struct str path, repo, revision;     /* a folder, or a repository of the hub's cache ("" = main); "" = none */
+	struct str path, repo, revision;     /* a folder, or a repository of a hub ("" = main); "" = none */
 };
 struct conf_pool {
 	struct str name;                     /* "" = the pool of --worker flags */

@@ -128,7 +128,9 @@ static struct model_source source_of(const struct feed *f, struct str pool)
 		return (struct model_source){ .worker = true };
 	if (s.n > 0 && (s.p[0] == '/' || s.p[0] == '.'))
 		return (struct model_source){ .path = s };
-	return (struct model_source){ .repo = s };
+	struct model_source source = { 0 };
+	(void)str_cut(s, '@', &source.repo, &source.revision);
+	return source;
 }
 
 /* An adapter's tokenizer is its base model's. */

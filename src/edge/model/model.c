@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "io/file.h"
+#include "model/hub.h"
 #include "model/model_priv.h"
 #include "model/place.h"
 
@@ -53,16 +54,26 @@ struct text_local *model_local(const struct model *m) { return atomic_load(&m->s
 
 /* ---- loading */
 
+static enum err find_repo(struct model *m, struct str *ret_folder)
+{
+	struct model_hub hub = model_hub_env();
+	struct model_fetch f = { .hub = &hub, .cache = model_own_cache(&m->found), .repo = m->source.repo, .revision = m->source.revision, .stop = &m->stop };
+	return model_find_or_fetch(&f, &m->found, ret_folder, &m->why);
+}
+
+/* Only what the configuration names is fetched; what a worker calls its model is looked for on this machine. */
 static enum err find(struct model *m, struct str *ret_folder)
 {
-	struct str hub = model_hub_cache(&m->found);
+	m->why = STR("no such folder or repository with a tokenizer on this machine");
 	if (m->source.path.n)
 		return model_find_folder(m->source.path, &m->found, ret_folder);
 	if (m->source.repo.n)
-		return model_find_repo(hub, m->source.repo, m->source.revision, &m->found, ret_folder);
+		return find_repo(m, ret_folder);
 	if (m->root.n && m->root.p[0] == '/')
 		return model_find_folder(m->root, &m->found, ret_folder);
-	return model_find_repo(hub, m->root, STR(""), &m->found, ret_folder);
+	if (model_find_repo(model_hub_cache(&m->found), m->root, STR(""), &m->found, ret_folder) == ERR_OK)
+		return ERR_OK;
+	return model_find_repo(model_own_cache(&m->found), m->root, STR(""), &m->found, ret_folder);
 }
 
 /* What cannot be read is as if it were not there, except that then nothing is loaded at all. */
@@ -96,17 +107,21 @@ static enum err load_found(struct model *m, char *why)
 	return e;
 }
 
-void model_load(struct model *m)
+bool model_load(struct model *m)
 {
 	char why[WHY_MAX_BYTES] = "";
+	arena_done(&m->found);   /* of the try before */
 	enum err e = find(m, &m->place);
-	if (e != ERR_OK)
-		m->why = STR("no such folder or repository with a tokenizer on this machine");
-	else
+	if (e != ERR_OK && model_fetch_again(e))
+		return false;
+	if (e == ERR_OK) {
+		m->why = STR("");
 		e = load_found(m, why);
+	}
 	if (why[0])
 		m->why = arena_str(&m->found, str_of(why));
 	atomic_store(&m->state, e == ERR_OK ? MODEL_READY : MODEL_ABSENT);
+	return true;
 }
 
 /* ---- agreement */

@@ -1,9 +1,9 @@
 /* model/model.h: the tokenizers of the models that are served: found on disk, loaded off the loop, shared by all hands, and no
  * longer used when they differ from a worker.
  *
- * Where a tokenizer comes from: what the pool says (a folder, or a repository in the hub's cache), else the worker's own `root`,
- * tried as a folder and then as a repository of that cache. Nothing is fetched over a network. Not found, not understood: the
- * workers are asked, as if this room did not exist.
+ * Where a tokenizer comes from: what the pool says (a folder, or a repository of a hub: in a cache on this machine, else fetched),
+ * else the worker's own `root`, tried as a folder and then as a repository of the caches, never fetched. Not found, not
+ * understood, not here yet: the workers are asked, as if this room did not exist.
  *
  * A `struct model` is counted and may be used by any thread. It is made at once and becomes ready when its files are read; a
  * view holds it, so hands see it without being told again. */
@@ -56,7 +56,8 @@ struct model_want {
 
 struct model_store *model_store_new(struct io_loop *l);
 void model_store_free(struct model_store *s);        /* models live on with their holders */
-/* Borrowed until the next sweep; NULL: this one is for the workers. Loading begins with the first ask. */
+/* Borrowed until the next sweep; NULL: this one is for the workers. Loading begins with the first ask; a hub that does not answer
+ * is asked again after 2 s, 4 s … 5 min, as long as somebody wants the model. */
 struct model *model_store_get(struct model_store *s, const struct model_want *w);
 /* Lets go of what was not asked for since the last sweep. */
 void model_store_sweep(struct model_store *s);

@@ -14,6 +14,7 @@ struct model {
 	struct str key, root;
 	struct model_source source;
 	bool known_version;
+	atomic_bool stop;                            /* nobody wants it any more: a fetch under way ends */
 	/* written by the loading thread before the state leaves LOADING */
 	struct text_local *local;
 	struct arena found;
@@ -22,7 +23,9 @@ struct model {
 };
 
 struct model *model_new(struct str key, const struct model_want *w);
-/* Finds and reads the files: blocking, for the thread pool. */
-void model_load(struct model *m);
+/* Finds, or fetches, and reads the files: blocking, for the thread pool. False: not now, but perhaps later (the hub is down);
+ * the model is still LOADING and `why` says it. */
+must_use bool model_load(struct model *m);
+static inline bool model_may_fetch(const struct model *m) { return m->source.repo.n > 0; }
 
 #endif

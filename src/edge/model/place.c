@@ -29,6 +29,16 @@ struct str model_hub_cache(struct arena *a)
 	return STR("");
 }
 
+struct str model_own_cache(struct arena *a)
+{
+	const char *v;
+	if ((v = env("XDG_CACHE_HOME")))
+		return str_of(arena_printf(a, "%s/kvasir/hub", v));
+	if ((v = env("HOME")))
+		return str_of(arena_printf(a, "%s/.cache/kvasir/hub", v));
+	return STR("");
+}
+
 static bool name_byte(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
@@ -82,15 +92,20 @@ static enum err snapshot(const char *base, struct str revision, struct arena *a,
 	return ERR_OK;
 }
 
-enum err model_find_repo(struct str hub, struct str repo, struct str revision, struct arena *a, struct str *ret_folder)
+const char *model_repo_base(struct str cache, struct str repo, struct str revision, struct arena *a)
 {
 	struct str org, name;
-	if (!hub.n || !model_is_repo(repo) || (revision.n && !plain_name(revision)))
-		return ERR_NOT_FOUND;
-	bool two = str_cut(repo, '/', &org, &name);
-	char *base = two ? arena_printf(a, "%.*s/models--%.*s--%.*s", STR_ARG(hub), STR_ARG(org), STR_ARG(name)) :
-	                   arena_printf(a, "%.*s/models--%.*s", STR_ARG(hub), STR_ARG(repo));
-	return snapshot(base, revision, a, ret_folder);
+	if (!cache.n || !model_is_repo(repo) || (revision.n && !plain_name(revision)))
+		return NULL;
+	if (str_cut(repo, '/', &org, &name))
+		return arena_printf(a, "%.*s/models--%.*s--%.*s", STR_ARG(cache), STR_ARG(org), STR_ARG(name));
+	return arena_printf(a, "%.*s/models--%.*s", STR_ARG(cache), STR_ARG(repo));
+}
+
+enum err model_find_repo(struct str cache, struct str repo, struct str revision, struct arena *a, struct str *ret_folder)
+{
+	const char *base = model_repo_base(cache, repo, revision, a);
+	return base ? snapshot(base, revision, a, ret_folder) : ERR_NOT_FOUND;
 }
 
 enum err model_find_folder(struct str path, struct arena *a, struct str *ret_folder)

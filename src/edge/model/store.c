@@ -7,31 +7,49 @@
 #include "model/model.h"
 #include "model/model_priv.h"
 
-enum { MODELS_MAX = 256, KEY_MAX_BYTES = 2048 };
+enum { MODELS_MAX = 256, KEY_MAX_BYTES = 2048, RETRY_FIRST_US = 2 * 1000 * 1000, RETRY_MAX_US = 300 * 1000 * 1000 };
 
 struct entry {
 	struct list node;
 	struct model *model;
 	bool asked;
+	bool waits;                  /* to be fetched, or looked for again, from `due` on */
+	struct mono due;
+	int64_t retry_us;
+};
+
+/* Files being read, perhaps fetched: holds its model, and the store while there is one. */
+struct job {
+	struct list node;
+	struct model_store *store;   /* NULL: it is gone */
+	struct model *model;
+	bool settled;
 };
 
 struct model_store {
 	struct io_loop *loop;
-	struct list entries;
+	struct list entries, jobs;
+	struct job *fetching;        /* one at a time: a download keeps a thread of the pool for long */
+	struct io_timer *timer;      /* for what waits */
 	size_t n;
 };
+
+static void pump(void *arg);
 
 struct model_store *model_store_new(struct io_loop *l)
 {
 	struct model_store *s = must_calloc(1, sizeof(*s));
 	s->loop = l;
+	s->timer = io_timer_new(l, pump, s);
 	list_init(&s->entries);
+	list_init(&s->jobs);
 	return s;
 }
 
 static void drop(struct model_store *s, struct entry *e)
 {
 	list_del(&e->node);
+	atomic_store(&e->model->stop, true);
 	model_unref(e->model);
 	free(e);
 	s->n--;
@@ -48,16 +66,22 @@ void model_store_free(struct model_store *s)
 	if (!s)
 		return;
 	model_store_reload(s);
+	LIST_FOR(&s->jobs, it)
+		container_of(it, struct job, node)->store = NULL;
+	io_timer_free(s->timer);
 	free(s);
 }
 
-/* ---- loading: a job holds its model, nothing else */
+/* ---- loading */
 
-static void work(void *arg) { model_load(arg); }
-
-static void done(void *arg)
+static void work(void *arg)
 {
-	struct model *m = arg;
+	struct job *j = arg;
+	j->settled = model_load(j->model);
+}
+
+static void say(const struct model *m)
+{
 	struct model_info i = model_info(m);
 	if (i.state == MODEL_READY && i.chats)
 		LOG_INFO("tokenizer_ready", "model=%.*s folder=%.*s bytes=%zu", STR_ARG(i.key), STR_ARG(i.place), i.bytes);
@@ -66,7 +90,73 @@ static void done(void *arg)
 	else
 		LOG_INFO("tokenizer_absent", "model=%.*s folder=\"%.*s\" why=\"%.*s\" the workers are asked for token ids", STR_ARG(i.key),
 			(int)i.place.n, i.place.n ? i.place.p : "", (int)i.why.n, i.why.n ? i.why.p : "");
-	model_unref(m);
+}
+
+static struct entry *entry_of(struct model_store *s, const struct model *m)
+{
+	LIST_FOR(&s->entries, it)
+		if (container_of(it, struct entry, node)->model == m)
+			return container_of(it, struct entry, node);
+	return NULL;
+}
+
+static void wait_for(struct model_store *s, struct entry *e)
+{
+	e->waits = true;
+	e->due = mono_add_us(io_now(s->loop), e->retry_us);
+	LOG_WARN("tokenizer_waits", "model=%.*s why=\"%.*s\" again_in_s=%lld the workers are asked for token ids meanwhile", STR_ARG(e->model->key), STR_ARG(e->model->why),
+		(long long)(e->retry_us / 1000000));
+	e->retry_us = MIN(2 * e->retry_us, (int64_t)RETRY_MAX_US);
+}
+
+static void done(void *arg)
+{
+	struct job *j = arg;
+	struct model_store *s = j->store;
+	struct entry *e = s ? entry_of(s, j->model) : NULL;
+	if (j->settled)
+		say(j->model);
+	else if (e)
+		wait_for(s, e);
+	if (s) {
+		list_del(&j->node);
+		if (s->fetching == j)
+			s->fetching = NULL;
+		pump(s);
+	}
+	model_unref(j->model);
+	free(j);
+}
+
+static struct job *start(struct model_store *s, struct model *m)
+{
+	struct job *j = must_calloc(1, sizeof(*j));
+	*j = (struct job){ .store = s, .model = model_ref(m) };
+	list_add_tail(&s->jobs, &j->node);
+	io_work(s->loop, work, done, j);
+	return j;
+}
+
+/* Starts what is due, the first that waits first. */
+static void pump(void *arg)
+{
+	struct model_store *s = arg;
+	struct entry *first = NULL;
+	if (s->fetching)
+		return;
+	LIST_FOR(&s->entries, it) {
+		struct entry *e = container_of(it, struct entry, node);
+		if (e->waits && (!first || mono_diff_us(e->due, first->due) < 0))
+			first = e;
+	}
+	if (!first)
+		return;
+	if (mono_diff_us(first->due, io_now(s->loop)) > 0) {
+		io_timer_at(s->timer, first->due);
+		return;
+	}
+	first->waits = false;
+	s->fetching = start(s, first->model);
 }
 
 /* ---- asking */
@@ -84,7 +174,7 @@ static bool key_of(const struct model_want *w, struct buf *b)
 	return e == ERR_OK && b->n > 0;
 }
 
-static struct entry *find(struct model_store *s, struct str key, bool known_version)
+static struct entry *entry_for(struct model_store *s, struct str key, bool known_version)
 {
 	LIST_FOR(&s->entries, it) {
 		struct entry *e = container_of(it, struct entry, node);
@@ -102,9 +192,15 @@ static struct entry *add(struct model_store *s, struct str key, const struct mod
 	}
 	struct entry *e = must_calloc(1, sizeof(*e));
 	e->model = model_new(key, w);
+	e->retry_us = RETRY_FIRST_US;
 	list_add_tail(&s->entries, &e->node);
 	s->n++;
-	io_work(s->loop, work, done, model_ref(e->model));
+	if (model_may_fetch(e->model)) {
+		e->waits = true;
+		e->due = io_now(s->loop);
+		pump(s);
+	} else
+		(void)start(s, e->model);
 	return e;
 }
 
@@ -116,7 +212,7 @@ struct model *model_store_get(struct model_store *s, const struct model_want *w)
 		return NULL;
 	buf_init(&key, KEY_MAX_BYTES);
 	if (key_of(w, &key)) {
-		e = find(s, buf_str(&key), w->known_version);
+		e = entry_for(s, buf_str(&key), w->known_version);
 		if (!e)
 			e = add(s, buf_str(&key), w);
 	}

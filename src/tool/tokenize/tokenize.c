@@ -7,6 +7,8 @@
 
 #include "base/vec.h"
 #include "io/loop.h"
+#include "model/hub.h"
+#include "model/place.h"
 #include "tokenize/check.h"
 #include "tokenize/model.h"
 #include "wire/json.h"
@@ -15,7 +17,7 @@ enum shape { SHAPE_IDS, SHAPE_COUNT, SHAPE_PIECES };
 enum { MAX_INPUT = TOK_MAX_TEXT_BYTES };
 
 struct options {
-	const char *folder, *file;
+	const char *folder, *repo, *file;   /* one of the first two */
 	enum shape shape;
 	bool lines, no_special, body;    /* body: the input is a request, not a text */
 	bool prompt, check;
@@ -37,9 +39,10 @@ struct work {
 };
 
 static const char HELP[] =
-	"kvasir tokenize --model-dir DIR [--text|--chat|--completions] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
+	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
 	"                [--unicode 14|16] [FILE|-]\n"
 	"  The token ids of FILE (default: standard input) as a JSON array.\n"
+	"  --hub         a repository of the caches on this machine, else fetched from HF_ENDPOINT (HF_TOKEN, HF_HUB_OFFLINE)\n"
 	"  --text        the input is a prompt's text (the default)\n"
 	"  --chat        the input is the body of a /v1/chat/completions request; --completions: of /v1/completions (several prompts:\n"
 	"                one array for each)\n"
@@ -173,19 +176,42 @@ static void whole(struct work *w, struct str text)
 	w->failed = e != ERR_OK || !flush(w) || putchar('\n') == EOF;
 }
 
+static enum err load_repo(const struct options *o, char *why, size_t cap, struct text_local **ret_l)
+{
+	struct arena a;
+	struct model_hub hub = model_hub_env();
+	struct model_fetch f = { .hub = &hub };
+	struct str folder, told = { 0 };
+	arena_init(&a, 0);
+	f.cache = model_own_cache(&a);
+	(void)str_cut(str_of(o->repo), '@', &f.repo, &f.revision);
+	enum err e = model_find_or_fetch(&f, &a, &folder, &told);
+	if (e == ERR_OK)
+		e = tokenize_load(arena_str(&a, folder).p, o->unicode, why, cap, ret_l);
+	else
+		snprintf(why, cap, "%.*s", STR_ARG(told));
+	arena_done(&a);
+	return e;
+}
+
+static enum err load_model(const struct options *o, char *why, size_t cap, struct text_local **ret_l)
+{
+	return o->repo ? load_repo(o, why, cap, ret_l) : tokenize_load(o->folder, o->unicode, why, cap, ret_l);
+}
+
 static int run(const struct options *o)
 {
 	char why[512];
 	struct work w = { .o = o };
 	struct str text;
 	int code = 0;
-	enum err e = tokenize_load(o->folder, o->unicode, why, sizeof(why), &w.l);
+	enum err e = load_model(o, why, sizeof(why), &w.l);
 	if (e == ERR_OK && o->body && o->form == TEXT_CHAT && !text_local_has_chat(w.l)) {
 		text_local_unref(w.l);
 		e = ERR_UNSUPPORTED;
 	}
 	if (e != ERR_OK) {
-		fprintf(stderr, "kvasir tokenize: %s: %s\n", o->folder, why);
+		fprintf(stderr, "kvasir tokenize: %s: %s\n", o->repo ? o->repo : o->folder, why);
 		return 1;
 	}
 	e = tokenize_read_file(o->file, MAX_INPUT, &text);
@@ -219,6 +245,7 @@ static int run(const struct options *o)
 typedef int (*take_fn)(struct options *o, const char *value);
 
 static int take_dir(struct options *o, const char *value) { return o->folder = value, -1; }
+static int take_hub(struct options *o, const char *value) { return o->repo = value, -1; }
 static int take_text(struct options *o, const char *value) { return (void)o, (void)value, -1; }
 static int take_ids(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_IDS, -1; }
 static int take_count(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_COUNT, -1; }
@@ -268,7 +295,7 @@ static int take_help(struct options *o, const char *value)
 }
 
 static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[] = {
-	{ "--model-dir", true, take_dir }, { "--text", false, take_text }, { "--ids", false, take_ids }, { "--count", false, take_count },
+	{ "--model-dir", true, take_dir }, { "--hub", true, take_hub }, { "--text", false, take_text }, { "--ids", false, take_ids }, { "--count", false, take_count },
 	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
 	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--completions", false, take_completions },
 	{ "--check", false, take_check }, { "--worker", true, take_worker }, { "--api-key-env", true, take_key_env },
@@ -314,5 +341,5 @@ int tokenize_main(int argc, char **argv)
 		o.file = "-";
 	if (o.check && !o.worker)
 		return wrong_use("--check needs --worker URL", "");
-	return o.folder ? run(&o) : wrong_use("--model-dir is missing", "");
+	return !o.folder == !o.repo ? wrong_use("--model-dir or --hub is needed, one of them", "") : run(&o);
 }

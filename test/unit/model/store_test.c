@@ -66,6 +66,7 @@ static int set_up(void **state)
 	snprintf(w->root, sizeof(w->root), "/tmp/kvasir-model-XXXXXX");
 	assert_non_null(mkdtemp(w->root));
 	w->loop = io_loop_new();
+	assert_int_equal(setenv("HF_HUB_OFFLINE", "1", 1), 0);
 	w->store = model_store_new(w->loop);
 	*state = w;
 	return 0;
@@ -134,6 +135,8 @@ static void a_repository_of_the_hubs_cache(void **state)
 	assert_int_equal(setenv("HF_HUB_CACHE", cache, 1), 0);
 	struct model *by_root = get(w, "org/name", (struct model_source){ 0 });
 	assert_int_equal(wait_for(w, by_root), MODEL_READY);
+	(void)wait_for(w, get(w, "other", (struct model_source){ .repo = STR("org/none") }));
+	assert_true(str_find(model_info(w->waited).why, STR("HF_HUB_OFFLINE")) != SIZE_MAX);
 	struct model *by_commit = get(w, "other", (struct model_source){ .repo = STR("org/name"), .revision = STR("c0ffee") });
 	assert_ptr_not_equal(by_root, by_commit);
 	assert_int_equal(wait_for(w, by_commit), MODEL_READY);
