@@ -134,7 +134,8 @@ def test_a_pool_names_its_tokenizer(start, folder, tmp_path):
         assert eventually(lambda: gw.chat(body(f"again {next(tries)}")).status == 200 and made(gw, "call") >= 1, 10)
 
 
-def test_without_files_the_workers_are_asked(start, folder):
+def test_without_files_the_workers_are_asked(start, folder, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with Worker(folder) as up:
         gw = Gateway(start, up, args=["--tokenizer", "nobody/has-this"])
         ready(gw)
