@@ -21,7 +21,14 @@ enum { N = ARRAY_LEN(NAMES), MAX_TEXT = 4096, TURN = 0xff };
 static struct model {
 	struct tok *t;
 	struct tok_scratch *s;
-} models[N];
+} models[2 * N];
+
+/* The second half has added tokens of every flag as well. */
+#define TOKEN(id, content, flags) "\"" #id "\":{\"content\":\"" content "\"," flags "}"
+static const char ODD_CONFIG[] = "{\"added_tokens_decoder\":{" TOKEN(90000, "<t>", "\"rstrip\":true,\"normalized\":false") ","
+	TOKEN(90001, "<u>", "\"normalized\":false") "," TOKEN(90002, "<u> <v>", "\"normalized\":false") "," TOKEN(90003, "x<w>", "\"normalized\":false") ","
+	TOKEN(90004, "<w>", "\"normalized\":false") "," TOKEN(90005, "[<w>]", "\"normalized\":false") "," TOKEN(90006, "<l>", "\"lstrip\":true,\"normalized\":false") ","
+	TOKEN(90007, "<n>", "\"normalized\":true") "," TOKEN(90008, "<o> ", "\"normalized\":true,\"rstrip\":true") "}}";
 
 static struct str read_file(const char *name, const char *file)
 {
@@ -47,10 +54,17 @@ static struct model *model_of(size_t i)
 	char why[256];
 	if (m->t)
 		return m;
+	bool odd = i >= N;
+	i %= N;
 	struct tok_files f = { .tokenizer_json = read_file(NAMES[i], "tokenizer.json"),
 		.tekken = read_file(NAMES[i], "tekken.json"),
 		.tiktoken = read_file(NAMES[i], "tiktoken.model"),
 		.config = read_file(NAMES[i], "tokenizer_config.json") };
+	if (odd && f.tokenizer_json.n) {
+		if (f.config.n)
+			free((void *)(uintptr_t)f.config.p);
+		f.config = str_clone(str_of(ODD_CONFIG));
+	}
 	must(tok_load(&f, why, sizeof(why), &m->t) == ERR_OK);
 	m->s = tok_scratch_new(m->t, 1 << 14);
 	const struct str texts[] = { f.tokenizer_json, f.tekken, f.tiktoken, f.config };
@@ -101,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buf b;
 	if (size < 2)
 		return 0;
-	struct model *m = model_of(data[0] % N);
+	struct model *m = model_of(data[0] % (2 * N));
 	struct tok_memo *memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 1 << 20, .least_bytes = 1 + data[1] % 16, .seed = 1 });
 	struct str in = { (const char *)data + 2, size - 2 };
 	buf_init(&b, MAX_TEXT);

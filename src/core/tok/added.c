@@ -133,16 +133,3 @@ bool tok_trie_next(const struct tok_trie *t, struct str text, size_t from, struc
 {
 	return tok_trie_before(t, text, (struct tok_range){ from, text.n }, ret_m);
 }
-
-void tok_trie_mark_inner(const struct tok_trie *t, struct str text, bool *inner)
-{
-	const uint8_t *p = (const uint8_t *)text.p;
-	for (size_t i = 0; t->n_roots && i < text.n; i++) {
-		const struct tok_trie_node *node = t->root[p[i]] == TOK_NONE ? NULL : t->nodes + t->root[p[i]];
-		for (size_t at = i + 1; node && at < text.n; at++) {
-			if (node->token != TOK_NONE)
-				inner[node->token] = true;
-			node = node->n_children ? child_of(t, node, p[at]) : NULL;
-		}
-	}
-}

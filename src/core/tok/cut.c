@@ -1,5 +1,5 @@
-/* cut.c: where a text may be cut in two whose ids stand side by side. Behind an added token, unless what follows could make it
- * another match. And in plain text at places that no splitter, merge, normal form or token looks across, which are found from
+/* cut.c: where a text may be cut in two whose ids stand side by side. Behind an added token, unless it swallows the space that
+ * follows. And in plain text at places that no splitter, merge, normal form or token looks across, which are found from
  * three bytes: byte-level, between a line end and an ASCII letter or digit; spaced, between such a letter and a space before
  * another. What makes a tokenizer unfit for either was found when it was loaded (load.c). */
 #include <string.h>
@@ -32,7 +32,7 @@ size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok
 		if (plain)
 			upto = plain;
 		for (struct tok_match m; t->token_cuts && tok_trie_before(&t->raw, text, (struct tok_range){ done, upto }, &m); done = m.end)
-			if (m.end >= least && t->tokens[m.token].cuttable) {
+			if (m.end >= least && !t->tokens[m.token].rstrip) {
 				*ret_from = TOK_FROM_TOKEN;
 				return m.end;
 			}

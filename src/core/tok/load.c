@@ -45,16 +45,6 @@ static bool spans_plain_cut(const struct tok *t, struct str s)
 	return false;
 }
 
-static void mark_cuttable(struct tok *t)
-{
-	bool *inner = must_calloc(t->n_tokens + 1, sizeof(*inner));
-	for (size_t i = 0; i < t->n_tokens; i++)
-		tok_trie_mark_inner(&t->raw, t->tokens[i].content, inner);
-	for (size_t i = 0; i < t->n_tokens; i++)
-		t->tokens[i].cuttable = !inner[i] && !t->tokens[i].rstrip && !t->tokens[i].single_word;
-	free(inner);
-}
-
 static bool crossing_alnum(const struct tok *t)
 {
 	for (size_t i = 0; i < t->n_crossings; i++) {
@@ -81,7 +71,6 @@ static void decide_cuts(struct tok *t)
 		t->plain_cuts &= t->stages[i]->newline_cut;
 	if (t->kind == TOK_SPACES)
 		t->plain_cuts &= t->cut_words && t->prepend != TOK_PREPEND_PIECE && t->prepend != TOK_PREPEND_MISSING && !crossing_alnum(t);
-	mark_cuttable(t);
 }
 
 /* ---- life */

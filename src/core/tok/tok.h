@@ -14,9 +14,9 @@
  * User text that spells a special token becomes that token, as in the library.
  *
  * Incremental use. The ids of a text are those of its head followed by those of its tail when the cut between them is safe and
- * the tail is encoded with the right tok_from. Cuts are safe behind most added tokens and at some places in plain text, for
- * every text that continues the head, not only for the one at hand; tok_cut_next finds them. With a memo (tok/memo.h) tok_encode
- * itself cuts a text there and only does the stretches that nobody has done before.
+ * the tail is encoded with the right tok_from. Behind most added tokens and at some places in plain text a cut is safe;
+ * tok_cut_next finds them. With a memo (tok/memo.h) tok_encode itself cuts a text there and only does the stretches that nobody
+ * has done before.
  *
  * Pure: no clock, no file, no thread; memory through base. Units: bytes of UTF-8 unless named otherwise. */
 #ifndef TOK_TOK_H
@@ -94,7 +94,7 @@ struct tok_job {
 must_use enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids);
 
 /* The first safe cut at or behind `least` (not 0) of a text that is a prompt or follows a safe cut: its place, and how the tail goes on
- * (TOKEN or TEXT); 0: there is none. It may be the text's end. Depends on the bytes up to it, and on the two behind it. */
+ * (TOKEN or TEXT); 0: there is none. It may be the text's end. Safe in this text: with another tail, ask again. */
 size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok_from *ret_from);
 
 /* The bytes the ids stand for, as the library's decoder joins them; bad UTF-8 becomes U+FFFD. An id out of range: RANGE. */

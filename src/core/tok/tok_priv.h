@@ -114,7 +114,6 @@ struct tok_token {
 	uint32_t id;
 	bool single_word, lstrip, rstrip, normalized, special;
 	bool listed, configured; /* while loading: it is in the list of special ones; the config's list tells its flags */
-	bool cuttable; /* a match ends what can depend on the text behind it */
 };
 struct tok_trie {
 	struct tok_trie_node {
@@ -144,8 +143,6 @@ struct tok_range {
 	size_t from, upto;
 };
 bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range where, struct tok_match *ret_m);
-/* Does text contain a pattern that ends before its own end? (for cuttable) */
-void tok_trie_mark_inner(const struct tok_trie *t, struct str text, bool *inner);
 
 /* ---- vocab.c: pieces and merges ---------------------------------------------------------------------------------- */
 

@@ -81,13 +81,21 @@ static void read_case(struct golden *g, struct str line)
 	json_free(doc);
 }
 
-void golden_open(struct golden *g, const char *name)
+/* One that swallows what follows, one that is the beginning of another, one that stands in the middle of one, a late one, ... */
+#define ODD_TOKEN(id, content, flags) "\"" #id "\":{\"content\":\"" content "\"," flags "}"
+static const struct str ODD_CONFIG = STR_INIT("{\"added_tokens_decoder\":{" ODD_TOKEN(90000, "<t>", "\"rstrip\":true,\"normalized\":false") ","
+	ODD_TOKEN(90001, "<u>", "\"normalized\":false") "," ODD_TOKEN(90002, "<u> <v>", "\"normalized\":false") ","
+	ODD_TOKEN(90003, "x<w>", "\"normalized\":false") "," ODD_TOKEN(90004, "<w>", "\"normalized\":false") ","
+	ODD_TOKEN(90005, "[<w>]", "\"normalized\":false") "," ODD_TOKEN(90006, "<l>", "\"lstrip\":true,\"normalized\":false") ","
+	ODD_TOKEN(90007, "<n>", "\"normalized\":true") "," ODD_TOKEN(90008, "<o> ", "\"normalized\":true,\"rstrip\":true") "}}");
+
+static void open_with(struct golden *g, const char *name, struct str config)
 {
 	char why[512] = "";
 	struct tok_files f = { .tokenizer_json = read_file(name, "tokenizer.json"),
 		.tekken = read_file(name, "tekken.json"),
 		.tiktoken = read_file(name, "tiktoken.model"),
-		.config = read_file(name, "tokenizer_config.json") };
+		.config = config.n ? str_clone(config) : read_file(name, "tokenizer_config.json") };
 	struct str cases = read_file(name, "cases.jsonl"), left = cases, line;
 	*g = (struct golden){ 0 };
 	if (tok_load(&f, why, sizeof(why), &g->t) != ERR_OK)
@@ -103,6 +111,16 @@ void golden_open(struct golden *g, const char *name)
 	free_str(f.tekken);
 	free_str(f.tiktoken);
 	free_str(f.config);
+}
+
+void golden_open(struct golden *g, const char *name) { open_with(g, name, (struct str){ 0 }); }
+
+bool golden_open_odd(struct golden *g, const char *name)
+{
+	if (strcmp(name, "tekken") == 0 || strcmp(name, "tiktoken") == 0)
+		return false;
+	open_with(g, name, ODD_CONFIG);
+	return true;
 }
 
 void golden_close(struct golden *g)

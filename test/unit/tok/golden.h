@@ -15,6 +15,8 @@ struct golden {
 	struct tok_ids *ids; /* with what the post-processor puts around them */
 };
 void golden_open(struct golden *g, const char *name);
+/* With added tokens of every flag beside its own, none of which the texts were encoded with; false: not with this kind of file. */
+bool golden_open_odd(struct golden *g, const char *name);
 void golden_close(struct golden *g);
 
 #endif
