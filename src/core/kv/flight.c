@@ -2,7 +2,8 @@
  * is scheduled and announces it after that step, so under load it is ahead of its events by what is in flight.
  *
  * All blocks a flight will hold are put down, also those that are held already: they may be evicted or cleared while the
- * request waits, and it brings them back. A clear does not touch this table. */
+ * request waits, and it brings them back. A clear changes nothing here. Full attention holds a prompt from its first block
+ * on: that is its path in a tree. What the other groups will hold are single blocks, put down key by key. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -12,6 +13,7 @@ void kv_flights_init(struct kv_flights *f)
 {
 	kv_holders_init(&f->held);
 	map_init(&f->more);
+	kv_tree_init(&f->tree);
 	VEC_PUSH(&f->v, (struct kv_flight_entry){ 0 });
 }
 
@@ -74,20 +76,30 @@ static void chunk_blocks(const struct placing *p)
 	blocks(p, (p->f->p.n_tok - 1) / p->s->window_tok * p->s->window_tok / p->s->block_size, end);
 }
 
-static void each_block(struct kv_index *x, const struct kv_flight_entry *f, block_fn fn)
+/* Full attention is in the tree. */
+static void each_sparse_block(struct kv_index *x, const struct kv_flight_entry *f, block_fn fn)
 {
 	const struct kv_keyset *set = f->plan && !f->plan->odd ? kv_prompt_set(&f->p, f->plan->unit) : NULL;
 	for (uint32_t i = 0; set && f->p.n_tok && i < f->plan->n_specs; i++) {
 		const struct kv_spec *s = &f->plan->specs[i];
 		struct placing p = { x, f, s, set->keys, MIN(set->n / s->step, f->p.n_tok / s->block_size), fn };
-		if (s->kind == KV_GROUP_FULL)
-			blocks(&p, 0, p.n);
-		else if (s->kind == KV_GROUP_WINDOW)
+		if (s->kind == KV_GROUP_WINDOW)
 			window_blocks(&p);
 		else if (s->kind == KV_GROUP_CHUNKED)
 			chunk_blocks(&p);
 		/* Mamba states are where the engine's chunks happen to end: only its events tell. */
 	}
+}
+
+static uint32_t put_path(struct kv_index *x, const struct kv_flight_entry *f)
+{
+	const struct kv_plan *plan = f->plan;
+	if (!plan || plan->odd || plan->specs[0].kind != KV_GROUP_FULL)
+		return 0;
+	for (uint32_t i = 0; i < f->p.n_sets; i++)
+		if (f->chains[i]->unit == plan->unit)
+			return kv_tree_add(&x->flights.tree, f->chains[i], MIN(f->chains[i]->n, f->p.n_tok / plan->unit), f->rank);
+	return 0;
 }
 
 static void place(struct kv_index *x, uint32_t at)
@@ -97,10 +109,17 @@ static void place(struct kv_index *x, uint32_t at)
 	if (f->plan != plan)
 		f->match_tok = plan && !plan->simple ? kv_index_full_match(x, &f->p, f->rank) : 0;
 	f->plan = plan;
-	each_block(x, f, put);
+	f->run = put_path(x, f);
+	each_sparse_block(x, f, put);
 }
 
-static void unplace(struct kv_index *x, uint32_t at) { each_block(x, &x->flights.v.p[at], take); }
+static void unplace(struct kv_index *x, uint32_t at)
+{
+	struct kv_flight_entry *f = &x->flights.v.p[at];
+	kv_tree_del(&x->flights.tree, f->run, f->rank);
+	f->run = 0;
+	each_sparse_block(x, f, take);
+}
 
 /* The plan they were placed under lives until this returns. */
 void kv_flights_lift(struct kv_index *x, kv_rank_id id)
@@ -127,24 +146,21 @@ void kv_flights_abandon(struct kv_index *x, kv_rank_id id)
 	x->ranks[id].flights = x->ranks[id].n_flights = 0;
 }
 
-static void copy_prompt(struct kv_prompt *to, const struct kv_prompt *p)
+static void copy_prompt(struct kv_tree *t, struct kv_flight_entry *f, const struct kv_prompt *p)
 {
-	*to = *p;
-	to->n_sets = MIN(p->n_sets, (uint32_t)KV_MAX_SIZES);
-	for (uint32_t i = 0; i < to->n_sets; i++) {
-		size_t n = p->sets[i].n * sizeof(uint64_t);
-		uint64_t *keys = must_malloc(n + 1);
-		if (n)
-			memcpy(keys, p->sets[i].keys, n);
-		to->sets[i].keys = keys;
+	f->p = *p;
+	f->p.n_sets = MIN(p->n_sets, (uint32_t)KV_MAX_SIZES);
+	for (uint32_t i = 0; i < f->p.n_sets; i++) {
+		f->chains[i] = kv_chain_new(t, &p->sets[i]);
+		f->p.sets[i].keys = f->chains[i]->keys;
 	}
 }
 
-static void free_prompt(struct kv_prompt *p)
+static void free_prompt(struct kv_tree *t, struct kv_flight_entry *f)
 {
-	for (uint32_t i = 0; i < p->n_sets; i++)
-		free((void *)(uintptr_t)p->sets[i].keys);
-	*p = (struct kv_prompt){ 0 };
+	for (uint32_t i = 0; i < f->p.n_sets; i++)
+		kv_chain_release(t, f->chains[i]);
+	f->p = (struct kv_prompt){ 0 };
 }
 
 static uint32_t new_entry(struct kv_flights *f)
@@ -168,7 +184,7 @@ kv_flight kv_index_flight_begin(struct kv_index *x, kv_rank_id id, const struct 
 	uint32_t at = new_entry(&x->flights);
 	struct kv_flight_entry *f = &x->flights.v.p[at];
 	*f = (struct kv_flight_entry){ .gen = f->gen, .used = true, .rank = id, .next = r->flights };
-	copy_prompt(&f->p, p);
+	copy_prompt(&x->flights.tree, f, p);
 	if (r->flights)
 		x->flights.v.p[r->flights].prev = at;
 	r->flights = at;
@@ -201,7 +217,7 @@ void kv_index_flight_end(struct kv_index *x, kv_flight h)
 		unplace(x, at);
 		unlink_flight(x, at);
 	}
-	free_prompt(&f->p);
+	free_prompt(&fl->tree, f);
 	*f = (struct kv_flight_entry){ .gen = f->gen + 1, .next = fl->free };
 	fl->free = at;
 	fl->n--;
@@ -211,8 +227,14 @@ void kv_flights_done(struct kv_index *x)
 {
 	struct kv_flights *f = &x->flights;
 	for (size_t i = 1; i < f->v.n; i++)
-		free_prompt(&f->v.p[i].p);
+		free_prompt(&f->tree, &f->v.p[i]);
 	VEC_FREE(&f->v);
+	kv_tree_done(&f->tree);
 	kv_holders_done(&f->held);
 	map_done(&f->more);
+}
+
+size_t kv_flights_bytes(const struct kv_flights *f)
+{
+	return f->v.cap * sizeof(*f->v.p) + f->more.cap * (sizeof(struct map_slot) + 1) + kv_holders_bytes(&f->held) + kv_tree_bytes(&f->tree);
 }

@@ -2,7 +2,7 @@
  *
  * Full attention: a bit per candidate is alive until its first missing block; the walk stops when none is left. Keys are
  * taken in small lots so that memory is asked for well ahead: first the slot, then, when many hold the key, its row of
- * bits. A candidate about to drop out is kept alive by a prompt in flight that will hold the block.
+ * bits. What a candidate has in flight of the prompt is known at once (tree.c): it joins the walk only behind that.
  * Other groups only shorten what full attention found, candidate by candidate (the rule: vllm-observed.md I.3). */
 #include <string.h>
 
@@ -18,7 +18,6 @@ struct walk {
 	uint32_t words;
 	uint64_t *alive;
 	uint32_t *run; /* by seat: whole leading blocks */
-	bool flights;  /* a prompt in flight vouched for somebody: more such blocks follow */
 };
 
 /* What a lot of items needs on its way: asked of memory, then read, then used. */
@@ -51,8 +50,6 @@ inlined void ask_slots(const struct walk *w, uint32_t from, bool plain, struct l
 		l->key[i] = key;
 		l->home[i] = home;
 	}
-	for (uint32_t i = 0; w->flights && i < n; i++)
-		kv_prefetch(&w->x->flights.held, l->key[i]);
 }
 
 /* An empty slot has no key and no value, so a match needs no second look. */
@@ -78,11 +75,6 @@ inlined void ask_rows(const struct walk *w, uint32_t from, uint32_t words, struc
 		if (kv_is_row(v))
 			__builtin_prefetch(rows + (v >> 32) * words);
 	}
-}
-
-bool kv_index_holds(const struct kv_index *x, const struct kv_rank_entry *r, uint64_t key)
-{
-	return kv_holders_has(&x->held, key, r->seat) || (r->n_flights && kv_holders_has(&x->flights.held, key, r->seat));
 }
 
 /* The row of a value; one that lies in the slot is spread out in `bits`. */
@@ -112,17 +104,13 @@ static void note_run(const struct walk *w, uint32_t word, uint64_t gone, uint32_
 		w->run[word * 64 + (uint32_t)__builtin_ctzll(gone)] = item / w->spec->n_groups;
 }
 
-/* Some lack this item. Those that a prompt in flight vouches for stay; is anybody left? */
+/* Some lack this item. Is anybody left? */
 static bool drop_lacking(struct walk *w, uint32_t item, const uint64_t *row)
 {
-	const struct kv_holders *flights = &w->x->flights.held;
-	uint64_t v = flights->entries ? kv_value(flights, key_at(w, item)) : 0, left = 0;
-	const uint64_t *vouched = row_of(flights->rows, v, w->x->scratch->vouched, w->words);
-	w->flights |= v != 0;
+	uint64_t left = 0;
 	for (uint32_t k = 0; k < w->words; k++) {
-		uint64_t gone = w->alive[k] & ~row[k] & ~vouched[k];
-		note_run(w, k, gone, item);
-		w->alive[k] &= ~gone;
+		note_run(w, k, w->alive[k] & ~row[k], item);
+		w->alive[k] &= row[k];
 		left |= w->alive[k];
 	}
 	return left != 0;
@@ -143,13 +131,13 @@ inlined bool use_lot(struct walk *w, uint32_t from, uint32_t words, const struct
 }
 
 /* `words` and `plain` are constants where this is inlined for the usual case: one group of the plan's own block size. */
-inlined void walk_lots(struct walk *w, uint32_t words, bool plain)
+inlined void walk_lots(struct walk *w, uint32_t from, uint32_t words, bool plain)
 {
 	struct lot lots[RING];
 	for (uint32_t i = 0; i < RING - 1; i++)
-		ask_slots(w, i * LOT, plain, &lots[i]);
-	ask_rows(w, 0, words, &lots[0]);
-	for (uint32_t from = 0, turn = 0; from < w->n_items; from += LOT, turn++) {
+		ask_slots(w, from + i * LOT, plain, &lots[i]);
+	ask_rows(w, from, words, &lots[0]);
+	for (uint32_t turn = 0; from < w->n_items; from += LOT, turn++) {
 		ask_slots(w, from + (RING - 1) * LOT, plain, &lots[(turn + RING - 1) % RING]);
 		ask_rows(w, from + LOT, words, &lots[(turn + 1) % RING]);
 		if (!use_lot(w, from, words, &lots[turn % RING]))
@@ -157,18 +145,14 @@ inlined void walk_lots(struct walk *w, uint32_t words, bool plain)
 	}
 }
 
-/* Fills w->run for every seat alive at the start. */
-static void walk(struct walk *w)
+/* Over the items from..n_items: fills w->run for those that drop out. */
+static void walk(struct walk *w, uint32_t from)
 {
-	uint32_t whole = w->n_items / w->spec->n_groups;
 	bool plain = w->spec->n_groups == 1 && w->spec->step == 1;
 	if (w->words == 2 && plain)
-		walk_lots(w, 2, true);
+		walk_lots(w, from, 2, true);
 	else
-		walk_lots(w, w->words, false);
-	for (uint32_t i = 0; i < w->words; i++)
-		for (uint64_t b = w->alive[i]; b; b &= b - 1)
-			w->run[i * 64 + (uint32_t)__builtin_ctzll(b)] = whole;
+		walk_lots(w, from, w->words, false);
 }
 
 /* ---- the other groups ---- */
@@ -179,12 +163,21 @@ struct fit {
 	const struct kv_rank_entry *r;
 	const uint64_t *keys;
 	uint32_t full_tok; /* the run of spec 0 when it is full attention */
+	uint32_t reach; /* blocks of the plan's unit in flight from the first on */
 };
+
+static bool holds(const struct fit *f, uint64_t key)
+{
+	const struct kv_rank_entry *r = f->r;
+	return kv_holders_has(&f->x->held, key, r->seat) || (r->n_flights && kv_holders_has(&f->x->flights.held, key, r->seat));
+}
 
 static bool holds_all(const struct fit *f, const struct kv_spec *s, uint32_t i)
 {
+	if (s->kind == KV_GROUP_FULL && (i + 1) * s->step <= f->reach)
+		return true;
 	for (uint32_t j = 0; j < s->n_groups; j++)
-		if (!kv_index_holds(f->x, f->r, kv_spec_key(s, f->keys, i, j)))
+		if (!holds(f, kv_spec_key(s, f->keys, i, j)))
 			return false;
 	return true;
 }
@@ -277,26 +270,57 @@ struct asked {
 	uint32_t *ret_hit_tok;
 };
 
+static const struct kv_rank_entry *under(const struct asked *a, size_t i, const struct kv_plan *plan)
+{
+	const struct kv_rank_entry *r = kv_rank_at(a->x, a->ranks[i]);
+	return r && r->plan == plan ? r : NULL;
+}
+
+/* Those whose flights end with this block join in. The next block where somebody does, or `whole`. */
+static uint32_t join(const struct asked *a, const struct kv_plan *plan, uint32_t block, uint32_t whole)
+{
+	uint32_t next = whole;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct kv_rank_entry *r = under(a, i, plan);
+		uint32_t reach = r ? MIN(a->x->scratch->reach[a->ranks[i]] / plan->specs[0].step, whole) : 0;
+		if (r && reach == block)
+			a->x->scratch->alive[r->seat / 64] |= 1ull << (r->seat % 64);
+		else if (reach > block)
+			next = MIN(next, reach);
+	}
+	return next;
+}
+
+static bool anybody(const struct walk *w)
+{
+	uint64_t left = 0;
+	for (uint32_t k = 0; k < w->words; k++)
+		left |= w->alive[k];
+	return left != 0;
+}
+
+/* Fills scratch->run, by seat: whole leading blocks of spec 0. */
 static void walk_full(const struct asked *a, const struct kv_plan *plan, const struct kv_keyset *set)
 {
 	const struct kv_index *x = a->x;
+	const struct kv_spec *spec = &plan->specs[0];
 	uint64_t limit = MIN(a->p->n_tok ? a->p->n_tok - 1 : 0, (uint64_t)set->n * plan->unit);
-	struct walk w = {
-		.x = x,
-		.spec = &plan->specs[0],
-		.keys = set->keys,
-		.n_items = (uint32_t)(limit / plan->specs[0].block_size) * plan->specs[0].n_groups,
-		.words = x->held.words,
-		.alive = x->scratch->alive,
-		.run = x->scratch->run,
-	};
+	uint32_t whole = (uint32_t)(limit / spec->block_size);
+	struct walk w = { .x = x, .spec = spec, .keys = set->keys, .words = x->held.words, .alive = x->scratch->alive, .run = x->scratch->run };
 	memset(w.alive, 0, w.words * sizeof(*w.alive));
-	for (size_t i = 0; i < a->n; i++) {
-		const struct kv_rank_entry *r = kv_rank_at(x, a->ranks[i]);
-		if (r && r->plan == plan)
-			w.alive[r->seat / 64] |= 1ull << (r->seat % 64);
+	for (size_t i = 0; i < a->n; i++)
+		if (under(a, i, plan))
+			x->scratch->reach[a->ranks[i]] = 0;
+	kv_tree_reach(&x->flights.tree, set, whole * spec->step, x->scratch->reach);
+	for (uint32_t at = 0, next; at < whole; at = next) {
+		next = join(a, plan, at, whole);
+		w.n_items = next * spec->n_groups;
+		if (anybody(&w))
+			walk(&w, at * spec->n_groups);
 	}
-	walk(&w);
+	join(a, plan, whole, whole);
+	for (uint32_t i = 0; i < w.words; i++)
+		note_run(&w, i, w.alive[i], whole * spec->n_groups);
 }
 
 static void hits_of_plan(const struct asked *a, const struct kv_plan *plan)
@@ -309,11 +333,11 @@ static void hits_of_plan(const struct asked *a, const struct kv_plan *plan)
 	if (full)
 		walk_full(a, plan, set);
 	for (size_t i = 0; i < a->n; i++) {
-		const struct kv_rank_entry *r = kv_rank_at(a->x, a->ranks[i]);
-		if (!r || r->plan != plan)
+		const struct kv_rank_entry *r = under(a, i, plan);
+		if (!r)
 			continue;
 		uint32_t run_tok = full ? a->x->scratch->run[r->seat] * plan->specs[0].block_size : 0;
-		struct fit f = { a->x, r, set->keys, run_tok };
+		struct fit f = { a->x, r, set->keys, run_tok, full ? a->x->scratch->reach[a->ranks[i]] : 0 };
 		a->ret_hit_tok[i] = plan->simple ? MIN(run_tok, max) : fit(&f, plan, max);
 	}
 }

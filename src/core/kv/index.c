@@ -278,27 +278,18 @@ uint32_t kv_index_rank_blocks(const struct kv_index *x, kv_rank_id id)
 	return r ? r->blocks : 0;
 }
 
-static size_t flight_bytes(const struct kv_index *x)
-{
-	size_t n = x->flights.v.cap * sizeof(*x->flights.v.p) + x->flights.more.cap * (sizeof(struct map_slot) + 1);
-	for (size_t i = 1; i < x->flights.v.n; i++)
-		for (uint32_t s = 0; x->flights.v.p[i].used && s < x->flights.v.p[i].p.n_sets; s++)
-			n += x->flights.v.p[i].p.sets[s].n * sizeof(uint64_t);
-	return n;
-}
-
 struct kv_index_stats kv_index_stats(const struct kv_index *x)
 {
 	struct kv_index_stats s = {
 		.entries = x->held.entries,
 		.holdings = x->held.holdings,
 		.flights = x->flights.n,
-		.flight_entries = x->flights.held.holdings,
+		.flight_entries = x->flights.held.holdings + x->flights.tree.n,
 		.owners = x->owners.n,
 		.owner_bytes = kv_owners_bytes(&x->owners),
 	};
 	s.bytes = sizeof(*x) + KV_MAX_RANKS * (sizeof(*x->ranks) + sizeof(*x->seats)) + sizeof(*x->scratch) +
-		  kv_holders_bytes(&x->held) + kv_holders_bytes(&x->flights.held) + flight_bytes(x) + s.owner_bytes;
+		  kv_holders_bytes(&x->held) + kv_flights_bytes(&x->flights) + s.owner_bytes;
 	for (uint32_t i = 0; i < x->n_ranks; i++)
 		s.bytes += kv_approx_bytes(x->ranks[i].approx);
 	return s;

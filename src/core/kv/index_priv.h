@@ -1,6 +1,6 @@
 /* kv/index_priv.h: the insides of the brain half, shared by its files: sets of holders by key (holders.c), what a rank's
- * groups ask of a hit (plan.c), the walk over a prompt's keys (hits.c), prompts in flight (flight.c), the approximate index
- * (approx.c), owner memory (owner.c), and the ranks that tie them together (index.c). */
+ * groups ask of a hit (plan.c), the walk over a prompt's keys (hits.c), prompts in flight (flight.c, tree.c), the approximate
+ * index (approx.c), owner memory (owner.c), and the ranks that tie them together (index.c). */
 #ifndef KV_INDEX_PRIV_H
 #define KV_INDEX_PRIV_H
 
@@ -98,6 +98,34 @@ static inline uint64_t kv_spec_key(const struct kv_spec *s, const uint64_t *keys
 	return keys[(i + 1) * s->step - 1] + s->salts[j];
 }
 
+/* ---- tree.c: prompts in flight by what they begin with */
+struct kv_chain { uint32_t refs, n, unit; uint64_t keys[]; };      /* a prompt's keys, counted */
+struct kv_rider { kv_rank_id rank; uint32_t n; };                  /* a rank and how many of its prompts pass */
+struct kv_run {
+	struct kv_chain *chain;    /* of a prompt that passes or has passed; NULL: not in use */
+	uint32_t from, to;         /* its blocks that are this run */
+	uint32_t parent;           /* the run before it, 0 = none */
+	uint32_t n_children, children;     /* runs behind it, their numbers xor'ed: if it is one, it is this */
+	uint32_t n_ends;           /* prompts that end with it */
+	VEC(struct kv_rider) riders;
+};
+struct kv_tree {
+	VEC(struct kv_run) v;      /* 0 is not used */
+	uint32_t free, n;
+	struct map at;             /* first key and unit -> run */
+	size_t chain_bytes;
+};
+void kv_tree_init(struct kv_tree *t);
+void kv_tree_done(struct kv_tree *t);
+size_t kv_tree_bytes(const struct kv_tree *t);
+struct kv_chain *kv_chain_new(struct kv_tree *t, const struct kv_keyset *set);      /* copies; counted once */
+void kv_chain_release(struct kv_tree *t, struct kv_chain *c);                       /* NULL is ignored */
+/* The first n blocks of a prompt of this rank. The last run of its path, for kv_tree_del; 0: none. */
+uint32_t kv_tree_add(struct kv_tree *t, struct kv_chain *c, uint32_t n, kv_rank_id rank);
+void kv_tree_del(struct kv_tree *t, uint32_t last, kv_rank_id rank);
+/* How many of the first n blocks each rank has in flight as the beginning of a prompt, for ranks with any; by rank. */
+void kv_tree_reach(const struct kv_tree *t, const struct kv_keyset *set, uint32_t n, uint32_t *ret_reach);
+
 /* ---- flight.c */
 struct kv_flight_entry {
 	uint32_t gen;              /* upper half of the handle */
@@ -106,19 +134,22 @@ struct kv_flight_entry {
 	bool dead;                 /* its rank went */
 	uint32_t match_tok;        /* its own full-attention match at dispatch */
 	uint32_t next, prev;       /* of the same rank; 0 = none */
+	uint32_t run;              /* where its path in the tree ends, 0 = not there */
 	struct kv_plan *plan;      /* under which its match was found, or NULL */
-	struct kv_prompt p;        /* keys owned */
+	struct kv_prompt p;        /* keys lie in the chains */
+	struct kv_chain *chains[KV_MAX_SIZES];
 };
 struct kv_flights {
 	VEC(struct kv_flight_entry) v;     /* 0 is not used */
 	uint32_t free;
 	uint64_t n;
-	struct kv_holders held;    /* by seat, so that a walk meets them word by word */
-	struct map more;           /* (key, rank) -> flights beyond the first */
+	struct kv_tree tree;       /* blocks of full attention */
+	struct kv_holders held;    /* blocks of other groups, by seat */
+	struct map more;           /* (key, rank) of `held` -> flights beyond the first */
 };
-struct kv_rank_entry;
 void kv_flights_init(struct kv_flights *f);
 void kv_flights_done(struct kv_index *x);
+size_t kv_flights_bytes(const struct kv_flights *f);
 /* The rank's plan or seat changes between the two: its flights are put down anew. */
 void kv_flights_lift(struct kv_index *x, kv_rank_id id);
 void kv_flights_land(struct kv_index *x, kv_rank_id id);
@@ -154,7 +185,7 @@ struct kv_rank_entry {
 };
 enum kv_seat { KV_SEAT_FREE, KV_SEAT_USED, KV_SEAT_DIRTY };
 
-struct kv_scratch { uint64_t alive[KV_MAX_WORDS], bits[KV_MAX_WORDS], vouched[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS]; };
+struct kv_scratch { uint64_t alive[KV_MAX_WORDS], bits[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS], reach[KV_MAX_RANKS]; };
 
 struct kv_index {
 	struct kv_rank_entry *ranks;       /* KV_MAX_RANKS */
@@ -174,6 +205,5 @@ const struct kv_rank_entry *kv_rank_at(const struct kv_index *x, kv_rank_id id);
 void kv_index_hold(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes);        /* key with its group's salt */
 /* The run of leading blocks of spec 0 (full attention) that the rank holds or will hold, in tokens. */
 uint32_t kv_index_full_match(const struct kv_index *x, const struct kv_prompt *p, kv_rank_id id);
-bool kv_index_holds(const struct kv_index *x, const struct kv_rank_entry *r, uint64_t key);
 
 #endif
