@@ -79,15 +79,10 @@ enum err buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 	return e;
 }
 
-/* By hand: log lines and heads are full of numbers, and printf costs ten times as much. */
 enum err buf_add_u64(struct buf *b, uint64_t v)
 {
-	char text[20];
-	size_t at = sizeof(text);
-	do
-		text[--at] = (char)('0' + v % 10);
-	while (v /= 10);
-	return buf_add(b, (struct str){ text + at, sizeof(text) - at });
+	char room[STR_U64_MAX];
+	return buf_add(b, str_of_u64(v, room));
 }
 
 enum err buf_printf(struct buf *b, const char *fmt, ...)

@@ -13,16 +13,12 @@
 struct str str_of(const char *z) { return (struct str){ z, z ? strlen(z) : 0 }; }
 struct str str_from(const void *p, size_t n) { return (struct str){ p, n }; }
 
-bool str_eq(struct str a, struct str b) { return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0); }
-
 static unsigned char fold(unsigned char c) { return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c; }
 
-bool str_ieq(struct str a, struct str b)
+bool str_folds_eq(const char *a, const char *b, size_t n)
 {
-	if (a.n != b.n)
-		return false;
-	for (size_t i = 0; i < a.n; i++)
-		if (fold((unsigned char)a.p[i]) != fold((unsigned char)b.p[i]))
+	for (size_t i = 0; i < n; i++)
+		if (fold((unsigned char)a[i]) != fold((unsigned char)b[i]))
 			return false;
 	return true;
 }
@@ -36,18 +32,6 @@ int str_cmp(struct str a, struct str b)
 	size_t n = MIN(a.n, b.n);
 	int c = n ? memcmp(a.p, b.p, n) : 0;
 	return c ? c : (a.n > b.n) - (a.n < b.n);
-}
-
-struct str str_skip(struct str s, size_t n)
-{
-	n = MIN(n, s.n);
-	return n ? (struct str){ s.p + n, s.n - n } : s;
-}
-
-struct str str_sub(struct str s, size_t from, size_t n)
-{
-	s = str_skip(s, from);
-	return (struct str){ s.p, MIN(n, s.n) };
 }
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -122,6 +106,15 @@ bool str_to_f64(struct str s, double *ret_v)
 	if (ok)
 		*ret_v = v;
 	return ok;
+}
+
+struct str str_of_u64(uint64_t v, char room[STR_U64_MAX])
+{
+	size_t at = STR_U64_MAX;
+	do
+		room[--at] = (char)('0' + v % 10);
+	while (v /= 10);
+	return (struct str){ room + at, STR_U64_MAX - at };
 }
 
 char *str_dup(struct str s)

@@ -51,9 +51,16 @@ static const yyjson_alc ALC = { alc_malloc, alc_realloc, alc_free, NULL };
 
 /* ---- scanning text */
 
+enum { NEAR_BYTES = 16 }; /* most strings are names: shorter than a call of memchr is worth */
+
 /* i stands at the opening quote; returns the place behind the closing one, or s.n. */
 static size_t skip_string(struct str s, size_t i)
 {
+	size_t near = MIN(s.n, i + 1 + NEAR_BYTES), first = i + 1;
+	while (first < near && s.p[first] != '"' && s.p[first] != '\\')
+		first++;
+	if (first < near && s.p[first] == '"')
+		return first + 1;
 	for (size_t at = i + 1; at < s.n;) {
 		const char *q = memchr(s.p + at, '"', s.n - at);
 		if (!q)
@@ -121,11 +128,11 @@ static size_t on_quote(struct scan *c, size_t i)
 	return end;
 }
 
-static void on_open(struct scan *c, char brace)
+static bool on_open(struct scan *c, char brace)
 {
 	if (++c->depth == 1)
 		c->object = c->want_key = brace == '{';
-	c->values++;
+	return ++c->values <= JSON_MAX_VALUES && c->depth <= JSON_MAX_DEPTH;
 }
 
 static void on_colon(struct scan *c, size_t i)
@@ -145,9 +152,13 @@ static enum err scan_text(struct scan *c)
 		case COLON: on_colon(c, i); break;
 		case COMMA:
 			end_member(c, i);
-			c->values++;
+			if (++c->values > JSON_MAX_VALUES)
+				return ERR_LIMIT;
 			break;
-		case OPEN: on_open(c, s.p[i]); break;
+		case OPEN:
+			if (!on_open(c, s.p[i]))
+				return ERR_LIMIT;
+			break;
 		case CLOSE:
 			end_member(c, i);
 			c->depth -= c->depth > 0;
@@ -158,8 +169,6 @@ static enum err scan_text(struct scan *c)
 			continue;
 		}
 		i++;
-		if (c->depth > JSON_MAX_DEPTH || c->values > JSON_MAX_VALUES)
-			return ERR_LIMIT;
 	}
 	return ERR_OK;
 }
@@ -529,9 +538,8 @@ static void put_number(struct json_writer *w, const char *text) { json_put_raw(w
 
 void json_put_u64(struct json_writer *w, uint64_t n)
 {
-	char text[24];
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	put_number(w, text);
+	char room[STR_U64_MAX];
+	json_put_raw(w, str_of_u64(n, room));
 }
 
 void json_put_i64(struct json_writer *w, int64_t n)

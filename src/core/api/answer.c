@@ -336,20 +336,48 @@ static void read_tail(struct api_whole *w, enum api_dialect d, struct api_result
 	json_free(doc);
 }
 
+/* A string as written; with escapes in it, as if it were absent. */
+static bool plain_string(struct str written, struct str *ret_s)
+{
+	if (written.n < 2 || written.p[0] != '"' || memchr(written.p, '\\', written.n))
+		return false;
+	*ret_s = str_sub(written, 1, written.n - 2);
+	return true;
+}
+
+static void take_member(struct api_result *r, enum api_dialect d, struct str key, struct str val)
+{
+	static const struct str ERROR_WORD = STR_INIT("\"error\"");
+	struct json_doc *doc;
+	struct str id;
+	if (str_eq(key, STR("\"usage\"")) && json_parse(val, API_WHOLE_MAX, &doc) == ERR_OK) {
+		r->has_usage = read_usage(d, json_root(doc), &r->usage);
+		json_free(doc);
+	} else if (str_eq(key, ERROR_WORD)) {
+		r->error |= val.n && val.p[0] == '{';
+	} else if (str_eq(key, STR("\"type\"")) || str_eq(key, STR("\"object\""))) {
+		r->error |= str_eq(val, ERROR_WORD);
+	} else if (str_eq(key, STR("\"id\"")) && plain_string(val, &id) && id.n < sizeof(r->id) && !memchr(id.p, 0, id.n)) {
+		memcpy(r->id, id.p, id.n);
+		r->id[id.n] = 0;
+	}
+}
+
+/* What is asked lies in a few members of the outermost object. They are found by a scan: the long part, the text of the
+ * answer, is jumped over instead of being made into a tree. */
 void api_whole_read(struct api_whole *w, enum api_dialect d, struct api_result *ret_r)
 {
-	struct json_doc *doc;
+	struct json_member m[64];
+	struct str text = str_trim(buf_str(&w->copy));
 	*ret_r = (struct api_result){ .usage = api_usage_none() };
 	memcpy(ret_r->id, w->id, sizeof(w->id));
 	if (w->cut) {
 		read_tail(w, d, ret_r);
 		return;
 	}
-	if (json_parse(buf_str(&w->copy), API_WHOLE_MAX, &doc) != ERR_OK)
+	if (text.n < 2 || text.p[0] != '{' || text.p[text.n - 1] != '}')
 		return;
-	const struct json_val *root = json_root(doc);
-	ret_r->error = is_error(root);
-	copy_id(json_get(root, STR("id")), ret_r->id);
-	ret_r->has_usage = read_usage(d, json_get(root, STR("usage")), &ret_r->usage);
-	json_free(doc);
+	size_t n = json_scan_members(text, m, ARRAY_LEN(m));
+	for (size_t i = 0; i < MIN(n, ARRAY_LEN(m)); i++)
+		take_member(ret_r, d, json_span_str(text, m[i].key), json_span_str(text, m[i].val));
 }

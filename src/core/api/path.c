@@ -49,6 +49,8 @@ static struct str without_query(struct str target)
 /* `{id}` takes one non-empty segment. */
 static bool matches(struct str pattern, struct str path, struct str *ret_id)
 {
+	if (str_eq(pattern, path) && !memchr(path.p, '{', path.n))
+		return true; /* the common case, without a search */
 	size_t brace = str_find(pattern, STR("{id}"));
 	if (brace == SIZE_MAX)
 		return str_eq(pattern, path);

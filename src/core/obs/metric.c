@@ -30,6 +30,7 @@ struct family {
 	uint32_t n_labels, n_cells;     /* cells of one series */
 	uint32_t n;                     /* published series; the slot max_series is "_other" */
 	uint32_t other_used;
+	uint32_t last;                  /* found last: most look-ups ask for it again */
 	struct series *series;          /* max_series + 1 */
 	int64_t *cells;
 	struct map by_hash;             /* hash of the labels -> index; the writer's own */
@@ -123,13 +124,17 @@ obs_series obs_find(struct obs_set *s, uint32_t id, const struct str *values)
 	struct family *f = &s->families[id];
 	if (!f->n_labels)
 		return id << ID_SHIFT;
+	if (f->n && same_labels(f->series[f->last].values, values, f->n_labels))
+		return id << ID_SHIFT | f->last;
 	struct str cut[OBS_MAX_LABELS];
 	for (uint32_t i = 0; i < f->n_labels; i++)
 		cut[i] = str_sub(values[i], 0, OBS_LABEL_MAX);
 	uint64_t h = hash_labels(cut, f->n_labels), at;
 	while (map_get(&f->by_hash, h, &at)) {
-		if (same_labels(f->series[at].values, cut, f->n_labels))
-			return id << ID_SHIFT | (uint32_t)at;
+		if (same_labels(f->series[at].values, cut, f->n_labels)) {
+			f->last = (uint32_t)at;
+			return id << ID_SHIFT | f->last;
+		}
 		h = hash_mix(h + 1);                       /* two label sets, one hash */
 	}
 	return id << ID_SHIFT | add_series(s, f, cut, h);

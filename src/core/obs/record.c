@@ -2,20 +2,24 @@
  * line, a new field or terminal colours. */
 #include "obs/record.h"
 
+#include <string.h>
+
 #include "base/utf8.h"
 
 #define CUT_MARK " cut=1\n"
 
 void obs_record_begin(struct obs_record *r, struct buf *out) { *r = (struct obs_record){ .out = out, .first = true }; }
 
-static bool needs_quotes(struct str v)
+static const bool plain_byte[256] = {
+	['!'] = true, ['#' ... '<'] = true, ['>' ... '['] = true, [']' ... '~'] = true,
+};
+
+static bool is_plain(struct str v)
 {
-	for (size_t i = 0; i < v.n; i++) {
-		unsigned char c = (unsigned char)v.p[i];
-		if (c <= ' ' || c == '"' || c == '\\' || c == '=' || c >= 0x7f)
-			return true;
-	}
-	return v.n == 0;
+	bool plain = v.n <= OBS_FIELD_MAX;
+	for (size_t i = 0; plain && i < v.n; i++)
+		plain = plain_byte[(unsigned char)v.p[i]];
+	return plain;
 }
 
 static enum err add_char(struct buf *out, struct str rest, size_t *ret_used)
@@ -44,13 +48,6 @@ static enum err add_quoted(struct buf *out, struct str v)
 	return buf_add(out, cut ? STR("...\"") : STR("\""));
 }
 
-static enum err add_value(struct buf *out, struct str v)
-{
-	if (!v.n)
-		return buf_add_byte(out, '-');
-	return needs_quotes(v) || v.n > OBS_FIELD_MAX ? add_quoted(out, v) : buf_add(out, v);
-}
-
 /* Room for CUT_MARK stays, so that the line can always be ended. */
 static void settle(struct obs_record *r, enum err e, size_t before)
 {
@@ -62,50 +59,72 @@ static void settle(struct obs_record *r, enum err e, size_t before)
 	}
 }
 
-static enum err add_key(struct obs_record *r, const char *key)
+static enum err add_field(struct obs_record *r, const char *key, struct str plain)
 {
+	size_t key_n = strlen(key);
+	char *p;
+	TRY(buf_reserve(r->out, 1 + key_n + 1 + plain.n, &p));
+	size_t n = 0;
 	if (!r->first)
-		TRY(buf_add_byte(r->out, ' '));
-	TRY(buf_add(r->out, str_of(key)));
-	return buf_add_byte(r->out, '=');
+		p[n++] = ' ';
+	memcpy(p + n, key, key_n);
+	n += key_n;
+	p[n++] = '=';
+	if (plain.n)
+		memcpy(p + n, plain.p, plain.n);
+	buf_commit(r->out, n + plain.n);
+	return ERR_OK;
 }
 
-/* Milliseconds with three decimals. */
-static enum err add_us(struct buf *out, uint64_t us)
+static void put_plain(struct obs_record *r, const char *key, struct str plain)
 {
-	char rest[4] = { '.', (char)('0' + us / 100 % 10), (char)('0' + us / 10 % 10), (char)('0' + us % 10) };
-	TRY(buf_add_u64(out, us / 1000));
-	return buf_add(out, (struct str){ rest, sizeof(rest) });
+	size_t before = r->out->n;
+	settle(r, add_field(r, key, plain), before);
 }
 
 void obs_record_str(struct obs_record *r, const char *key, struct str v)
 {
+	if (is_plain(v)) {
+		put_plain(r, key, v.n ? v : STR("-"));
+		return;
+	}
 	size_t before = r->out->n;
-	enum err e = add_key(r, key);
-	settle(r, e ? e : add_value(r->out, v), before);
+	enum err e = add_field(r, key, (struct str){ 0 });
+	settle(r, e ? e : add_quoted(r->out, v), before);
 }
 
 void obs_record_u64(struct obs_record *r, const char *key, uint64_t v)
 {
-	size_t before = r->out->n;
-	enum err e = add_key(r, key);
-	settle(r, e ? e : buf_add_u64(r->out, v), before);
+	char room[STR_U64_MAX];
+	put_plain(r, key, str_of_u64(v, room));
 }
 
 void obs_record_i64(struct obs_record *r, const char *key, int64_t v)
 {
-	size_t before = r->out->n;
-	enum err e = add_key(r, key);
-	settle(r, e ? e : buf_printf(r->out, "%lld", (long long)v), before);
+	char text[1 + STR_U64_MAX];
+	struct str digits = str_of_u64(v < 0 ? 0 - (uint64_t)v : (uint64_t)v, text + 1);
+	if (v < 0) {
+		digits = (struct str){ digits.p - 1, digits.n + 1 };
+		text[digits.p - text] = '-';
+	}
+	put_plain(r, key, digits);
 }
 
+/* Milliseconds with three decimals. */
 void obs_record_us(struct obs_record *r, const char *key, int64_t us)
 {
-	size_t before = r->out->n;
-	enum err e = add_key(r, key);
-	if (!e)
-		e = us < 0 ? buf_add_byte(r->out, '-') : add_us(r->out, (uint64_t)us);
-	settle(r, e, before);
+	char text[STR_U64_MAX + 4];
+	if (us < 0) {
+		put_plain(r, key, STR("-"));
+		return;
+	}
+	struct str ms = str_of_u64((uint64_t)us / 1000, text);
+	char *rest = text + STR_U64_MAX;
+	rest[0] = '.';
+	rest[1] = (char)('0' + us / 100 % 10);
+	rest[2] = (char)('0' + us / 10 % 10);
+	rest[3] = (char)('0' + us % 10);
+	put_plain(r, key, (struct str){ ms.p, ms.n + 4 });
 }
 
 void obs_record_end(struct obs_record *r)

@@ -172,7 +172,7 @@ struct gate_req {
 	bool raw; /* no more looking at its events */
 	bool paused, usage_added, saw_done, saw_error, close_delimited, began_tokens;
 	struct sse sse;
-	struct api_shape shape;
+	struct api_shape *shape; /* in the arena, of a stream */
 	struct buf held; /* the finishing event: waits for the usage event that is ours */
 	size_t held_at; /* where the fingerprint goes in it; SIZE_MAX: nowhere */
 	struct api_whole whole;

@@ -55,10 +55,8 @@ bool gate_own(struct gate_req *r)
 		version(r);
 		return true;
 	}
-	const struct api_path *p = api_path_find(r->hr->method, r->hr->target, NULL);
-	if (!p || p->route != API_ROUTE_MODELS)
+	if (!r->path || r->path->route != API_ROUTE_MODELS)
 		return false;
-	r->path = p;
 	models(r);
 	return true;
 }

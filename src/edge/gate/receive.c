@@ -164,7 +164,6 @@ static const struct api_path *allowed(struct gate_req *r)
 
 static bool find_path(struct gate_req *r)
 {
-	r->path = api_path_find(r->hr->method, r->hr->target, &r->path_id);
 	if (!r->path)
 		r->path = allowed(r);
 	return r->path;
@@ -183,6 +182,7 @@ static void on_request(void *arg, struct http_req *hr)
 	hr->user = r;
 	g->n_requests++;
 	r->client_id = gate_client_id(hr, &r->arena);
+	r->path = api_path_find(hr->method, hr->target, &r->path_id);
 	if (gate_own(r))
 		return;
 	if (!find_path(r)) {

@@ -85,12 +85,12 @@ static enum seen look(struct gate_req *r, const struct sse_event *ev, struct api
 		return PASS; /* a comment is no sign of life, see stall.c */
 	r->saw_data = true;
 	r->progress = io_now(r->gate->loop);
-	if (api_shape_fits(&r->shape, ev->data)) {
+	if (api_shape_fits(r->shape, ev->data)) {
 		note_token(r);
 		return PASS;
 	}
 	api_chunk_read(r->path->dialect, ev->data, ret_c);
-	api_shape_learn(&r->shape, ret_c, ev->data);
+	api_shape_learn(r->shape, ret_c, ev->data);
 	return note_chunk(r, ret_c);
 }
 
@@ -190,6 +190,7 @@ static void relay_events(struct gate_req *r, struct str piece)
 
 void gate_relay_init(struct gate_req *r)
 {
+	r->shape = arena_new(&r->arena, struct api_shape, 1);
 	sse_init(&r->sse, GATE_EVENT_MAX_BYTES);
 	buf_init(&r->held, GATE_EVENT_MAX_BYTES);
 }

@@ -112,8 +112,11 @@ static enum err write_text(struct buf *b, const struct http_call_opts *o, size_t
 	for (size_t i = 0; i < o->headers.n; i++)
 		if (!is_ours(o->headers.p[i].name))
 			TRY(add_field(b, o->headers.p[i].name, o->headers.p[i].value));
-	if (body_bytes > 0 || o->method.p[0] == 'P')    /* POST, PUT, PATCH say 0 as well */
-		TRY(buf_printf(b, "Content-Length: %zu\r\n", body_bytes));
+	if (body_bytes > 0 || o->method.p[0] == 'P') {    /* POST, PUT, PATCH say 0 as well */
+		TRY(buf_add(b, STR("Content-Length: ")));
+		TRY(buf_add_u64(b, body_bytes));
+		TRY(buf_add(b, STR("\r\n")));
+	}
 	return buf_add(b, STR("\r\n"));
 }
 

@@ -16,12 +16,8 @@ static void put(struct http_conn *c, struct str s) { io_tcp_put(c->tcp, s); }
 
 static void put_u64(struct http_conn *c, uint64_t v)
 {
-	char text[20];
-	size_t at = sizeof(text);
-	do
-		text[--at] = (char)('0' + v % 10);
-	while (v /= 10);
-	put(c, (struct str){ text + at, sizeof(text) - at });
+	char room[STR_U64_MAX];
+	put(c, str_of_u64(v, room));
 }
 
 /* Fields that the connection itself speaks for. */

@@ -293,6 +293,28 @@ static void case_higress_4146_split_usage(void **state)
 	assert_string_equal(r.id, "resp_1");
 }
 
+/* Only members of the outermost object count, wherever they stand; what is not JSON says nothing. */
+static void members_of_the_answer_itself(void **state)
+{
+	(void)state;
+	struct api_result r = read_whole(API_OPENAI, STR(" {\"x\":{\"usage\":{\"prompt_tokens\":1},\"id\":\"no\",\"error\":{}},\n\"usage\" : "
+							 "{\"prompt_tokens\":9,\"completion_tokens\":2} , \"id\" : \"yes\"}\n"), 3);
+	assert_true(r.has_usage && !r.error);
+	expect_usage(&r.usage, 9, UNKNOWN, 2);
+	assert_string_equal(r.id, "yes");
+	assert_true(read_whole(API_OPENAI, STR("{\"object\":\"error\",\"message\":\"x\"}"), 50).error);
+	assert_true(read_whole(API_ANTHROPIC, STR("{\"type\":\"error\",\"error\":{}}"), 50).error);
+	assert_false(read_whole(API_OPENAI, STR("{\"error\":null,\"usage\":null,\"id\":7}"), 50).error);
+	static const char *const nothing[] = { "", "{", "}", "[]", "\"usage\"", "[{\"usage\":{\"prompt_tokens\":1}}]", "{\"usage\":}", "{\"usage\":{]}",
+					       "{:{}}", "{\"id\":\"}", "{\"usage\":\"}" };
+	for (size_t i = 0; i < ARRAY_LEN(nothing); i++) {
+		r = read_whole(API_OPENAI, str_of(nothing[i]), 1);
+		assert_true(!r.has_usage && !r.error && !r.id[0]);
+	}
+	r = read_whole(API_OPENAI, STR("{\"id\":\"a\\u0062\"}"), 50);
+	assert_string_equal(r.id, "");
+}
+
 /* Case 68 (envoy ai-gateway#1662): an answer over the limit streams through; its usage is found in the tail. */
 static void case_ai_gateway_1662_long_answer(void **state)
 {
@@ -366,6 +388,7 @@ int main(void)
 		cmocka_unit_test(the_fingerprint_goes_back),
 		cmocka_unit_test(chunks_of_one_shape_need_no_reading),
 		cmocka_unit_test(case_higress_4146_split_usage),
+		cmocka_unit_test(members_of_the_answer_itself),
 		cmocka_unit_test(case_ai_gateway_1662_long_answer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

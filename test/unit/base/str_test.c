@@ -50,6 +50,10 @@ static void test_numbers_are_strict(void **state)
 	assert_false(str_to_f64(STR("0x10"), &f));
 	assert_false(str_to_f64(STR("1e999"), &f));
 	assert_false(str_to_f64(STR("1.2.3"), &f));
+	char room[STR_U64_MAX];
+	assert_true(str_eq(str_of_u64(0, room), STR("0")));
+	assert_true(str_eq(str_of_u64(1234567890, room), STR("1234567890")));
+	assert_true(str_eq(str_of_u64(UINT64_MAX, room), STR("18446744073709551615")));
 }
 
 static void test_const_time_equality(void **state)

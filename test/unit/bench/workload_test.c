@@ -90,9 +90,25 @@ static void test_trace_keeps_blocks_and_stretches_to_the_rate(void **state)
 	assert_int_equal(w.sessions[1].blocks[0], 7);
 	assert_int_equal(w.sessions[1].turns[0].output_tok, 1);
 	assert_true(fabs(w.sessions[1].start_s - 4) < 1e-9);
+	assert_false(w.goes_round);
 	o.rate = 2;
 	assert_int_equal(bench_workload_make(&o, &a, &w), ERR_OK);
 	assert_true(fabs(w.sessions[1].start_s - 1) < 1e-9);
+	arena_done(&a);
+}
+
+static void test_a_closed_loop_goes_round_an_open_one_does_not(void **state)
+{
+	(void)state;
+	struct arena a;
+	struct bench_workload w;
+	struct bench_workload_opts o = opts("no-sharing");
+	arena_init(&a, 0);
+	assert_int_equal(bench_workload_make(&o, &a, &w), ERR_OK);
+	assert_false(w.goes_round);
+	o.rate = 0;
+	assert_int_equal(bench_workload_make(&o, &a, &w), ERR_OK);
+	assert_true(w.goes_round && w.n > 64);
 	arena_done(&a);
 }
 
@@ -118,6 +134,7 @@ int main(void)
 		cmocka_unit_test(test_words_depend_on_seed_id_and_place_only),
 		cmocka_unit_test(test_chat_has_turns_and_think_time),
 		cmocka_unit_test(test_trace_keeps_blocks_and_stretches_to_the_rate),
+		cmocka_unit_test(test_a_closed_loop_goes_round_an_open_one_does_not),
 		cmocka_unit_test(test_bad_names_and_traces_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,9 @@ static void a_full_table_counts_under_other(void **state)
 		(void)snprintf(name, sizeof(name), "p%d", i);
 		obs_add(a, obs_find(a, M_REQ, two(str_of(name), STR("ok"))), 1);
 	}
+	obs_series p0 = obs_find(a, M_REQ, two(STR("p0"), STR("ok"))), p1 = obs_find(a, M_REQ, two(STR("p1"), STR("ok")));
+	assert_true(p0 != p1);
+	assert_true(p0 == obs_find(a, M_REQ, two(STR("p0"), STR("ok"))) && p0 == obs_find(a, M_REQ, two(STR("p0"), STR("ok"))));
 	struct buf out;
 	buf_init(&out, 1 << 20);
 	const char *t = text(&out, (const struct obs_set *[]){ a }, 1);

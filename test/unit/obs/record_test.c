@@ -19,10 +19,12 @@ static void a_line_of_fields(void **state)
 	obs_record_str(&r, "none", STR(""));
 	obs_record_u64(&r, "n", 7);
 	obs_record_i64(&r, "rank", -1);
+	obs_record_i64(&r, "least", INT64_MIN);
+	obs_record_us(&r, "now_ms", 7);
 	obs_record_us(&r, "ttft_ms", 12345);
 	obs_record_us(&r, "gone_ms", -1);
 	obs_record_end(&r);
-	assert_true(str_eq(buf_str(&b), STR("id=abc model=\"a b\\\"c\\\\\\x0a\\x1b[31m\\xff\xc3\xa9\" none=- n=7 rank=-1 ttft_ms=12.345 gone_ms=-\n")));
+	assert_true(str_eq(buf_str(&b), STR("id=abc model=\"a b\\\"c\\\\\\x0a\\x1b[31m\\xff\xc3\xa9\" none=- n=7 rank=-1 least=-9223372036854775808 now_ms=0.007 ttft_ms=12.345 gone_ms=-\n")));
 	buf_done(&b);
 }
 
