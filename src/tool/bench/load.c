@@ -30,9 +30,12 @@ static int64_t real_us(const struct load *l, double sim_s) { return (int64_t)(si
 
 static void start_due(struct load *l);
 
+/* A closed loop of a shape goes round: how many sessions fit its time is known to nobody before. */
+static bool none_left(const struct load *l) { return l->w->n == 0 || (!l->w->goes_round && l->next >= l->w->n); }
+
 static void maybe_stop(struct load *l)
 {
-	bool all_started = l->next >= l->w->n || (l->o->concurrency && now_s(l) >= l->o->duration_s) || l->ending;
+	bool all_started = none_left(l) || (l->o->concurrency && now_s(l) >= l->o->duration_s) || l->ending;
 	if (l->live == 0 && all_started)
 		io_loop_stop(l->loop);
 }
@@ -56,7 +59,7 @@ static void on_talk_end(void *arg)
 
 static void start_one(struct load *l)
 {
-	const struct bench_session *s = &l->w->sessions[l->next++];
+	const struct bench_session *s = &l->w->sessions[l->next++ % l->w->n];
 	double at = l->o->concurrency ? now_s(l) : s->start_s;
 	l->live++;
 	bench_talk_start(&l->shared, s, at, &l->talks);
@@ -65,7 +68,7 @@ static void start_one(struct load *l)
 static void start_due(struct load *l)
 {
 	if (l->o->concurrency) {
-		while (l->live < l->o->concurrency && l->next < l->w->n && now_s(l) < l->o->duration_s)
+		while (l->live < l->o->concurrency && !none_left(l) && now_s(l) < l->o->duration_s)
 			start_one(l);
 		return;
 	}

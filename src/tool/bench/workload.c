@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "wire/json.h"
 
-enum { TRACE_BLOCK_TOK = 512, TRACE_LINE_MAX = 1 << 20 };
+enum { TRACE_BLOCK_TOK = 512, TRACE_LINE_MAX = 1 << 20, CLOSED_LOOP_SESSIONS = 4096 };
 
 enum err bench_words(struct buf *b, uint64_t seed, uint64_t id, uint32_t at, uint32_t n)
 {
@@ -76,7 +76,7 @@ static void from_shape(const struct shape *s, const struct bench_workload_opts *
 {
 	struct rand r = { o->seed * 7919 + 17 };
 	double per_s = o->rate / s->turns;
-	size_t max = o->rate > 0 ? (size_t)(per_s * o->duration_s * 1.5) + 64 : 4096, n = 0;
+	size_t max = o->rate > 0 ? (size_t)(per_s * o->duration_s * 1.5) + 64 : CLOSED_LOOP_SESSIONS, n = 0;
 	struct bench_session *se = arena_new(a, struct bench_session, max);
 	for (double t = 0; n < max; n++) {
 		t += o->rate > 0 ? rand_exp(&r, 1 / per_s) : 0;
@@ -85,7 +85,7 @@ static void from_shape(const struct shape *s, const struct bench_workload_opts *
 		se[n].start_s = t;
 		session_fill(&se[n], s, &r, a, 2000000 + n);
 	}
-	*ret_w = (struct bench_workload){ .sessions = se, .n = n, .n_requests = n * s->turns, .what = s->what };
+	*ret_w = (struct bench_workload){ .sessions = se, .n = n, .n_requests = n * s->turns, .what = s->what, .goes_round = o->rate <= 0 };
 }
 
 static enum err trace_line(struct str line, struct arena *a, struct bench_session *se, uint64_t id)

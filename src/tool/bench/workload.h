@@ -38,7 +38,12 @@ struct bench_session {
 	uint64_t id;
 	const struct bench_turn *turns; uint32_t n_turns;
 };
-struct bench_workload { const struct bench_session *sessions; size_t n; size_t n_requests; const char *what; };
+struct bench_workload {
+	const struct bench_session *sessions;
+	size_t n, n_requests;
+	bool goes_round;             /* a closed loop begins again behind its last session, until its time is over */
+	const char *what;
+};
 
 /* NOT_FOUND: no such name; SYNTAX: a broken trace line. All memory is in the arena. */
 must_use enum err bench_workload_make(const struct bench_workload_opts *o, struct arena *a, struct bench_workload *ret_w);
