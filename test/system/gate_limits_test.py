@@ -1,5 +1,7 @@
 """Limits: headers, bodies, their shared memory, slow clients (section 4; THREATS.md)."""
 import json
+import re
+import signal
 import threading
 import time
 
@@ -172,6 +174,37 @@ def test_case_smg_1693_health_answers_under_large_bodies(start, up):
     took.sort()      # clients, worker and gateway share two cores here: a reply that waits for all bodies would show in the median
     assert took[10] < 0.25 and took[-1] < 5, f"health took {took[10] * 1000:.0f} ms, at worst {took[-1] * 1000:.0f} ms"
     assert gw.settled()
+
+
+def test_case_smg_1693_large_bodies_take_turns(start, up):
+    """16 large bodies end in the same moment, then a small request comes: it waits for none of them"""
+    gw = Gateway(start, up)
+    body = json.dumps({**CHAT, "model": "nobody", "messages": [{"role": "user", "content": "word " * 200000}]}).encode()
+    large = [gw.client(seconds=30) for _ in range(16)]
+    for c in large:
+        c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-1])
+    with gw.client(seconds=30) as small:
+        assert small.request("GET", "/version").response().status == 200
+        assert eventually(lambda: gw.metric("kvasir_request_body_bytes") >= 16 * len(body) * 0.99, 10)
+        gw.process.signal(signal.SIGSTOP)
+        for c in large:
+            c.send(body[-1:])
+        time.sleep(0.05)
+        small.request("GET", "/version")
+        time.sleep(0.05)
+        gw.process.signal(signal.SIGCONT)
+        assert small.response().status == 200
+    assert {c.response().status for c in large} == {404}
+    order = [re.search(r" path=(\S+)", line)[1] for line in access(gw, 18)]
+    assert order == ["version"] * 2 + ["chat_completions"] * 16
+    assert gw.settled()
+
+
+def access(gw, n):
+    def lines():
+        return [line for line in gw.process.text.splitlines() if " event=access " in line and "path=models" not in line]
+    assert eventually(lambda: len(lines()) >= n, 5)
+    return lines()
 
 
 def test_case_litellm_35666_labels_come_from_a_table(start, up):

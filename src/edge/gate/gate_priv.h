@@ -30,6 +30,7 @@
 enum {
 	GATE_BODY_FIRST_BYTES = 16 << 10, /* first allocation for a body of unknown length */
 	GATE_BODY_TRUST_BYTES = 256 << 10, /* a declared length up to this is allocated at once */
+	GATE_LONG_BODY_BYTES = 64 << 10, /* from here on a body waits for a turn of its own */
 	GATE_EVENT_MAX_BYTES = 4 << 20, /* a longer event passes without being looked at */
 	GATE_IDS_ANSWER_MAX_BYTES = 64 << 20,
 	GATE_IDS_MAX_TOK = 8 << 20,
@@ -138,6 +139,7 @@ struct gate_req {
 	struct str path_id;
 	char *body;
 	size_t body_bytes, body_cap;
+	struct io_soon turn; /* a long body's, once it is whole */
 	int64_t charged; /* of the shared body memory */
 	uint64_t bytes_in, bytes_out;
 	struct api_facts facts;

@@ -10,6 +10,8 @@
 
 enum { MAGIC = 0x67617465 };
 
+static void on_turn(void *arg);
+
 /* ---- requests */
 
 static void put_id(struct gate *g, char out[33])
@@ -32,6 +34,7 @@ struct gate_req *gate_req_new(struct gate *g, struct http_req *hr)
 	list_init(&r->ids_node);
 	list_init(&r->ids_wait.node);
 	list_init(&r->on_worker);
+	io_soon_init(&r->turn, on_turn, r);
 	list_add_tail(&g->reqs, &r->node);
 	r->fault = "";
 	r->t_start = hr ? hr->started : io_now(g->loop);
@@ -73,6 +76,7 @@ void gate_req_maybe_free(struct gate_req *r)
 	obs_sub(g->metrics, g->m_state[r->state], 1);
 	list_del(&r->node);
 	list_del(&r->on_worker);
+	io_soon_cancel(&r->turn);
 	gate_body_free(r);
 	text_ids_unref(r->ids);
 	model_unref(r->ids_model);
@@ -135,7 +139,18 @@ static void on_body_end(struct http_req *hr)
 	if (r->state != GATE_BODY)
 		return;
 	r->t_body = io_now(r->gate->loop);
-	gate_facts(r);
+	if (r->body_bytes < GATE_LONG_BODY_BYTES)
+		gate_facts(r);
+	else
+		io_later(r->gate->loop, &r->turn);
+}
+
+/* Large bodies whose last bytes came together are taken up one by one: a small request waits for one of them, not for all. */
+static void on_turn(void *arg)
+{
+	struct gate_req *r = arg;
+	if (r->state == GATE_BODY)
+		gate_facts(r);
 }
 
 /* ---- head */

@@ -97,14 +97,33 @@ void io_loop_run_soon(struct io_loop *l)
 	}
 }
 
+void io_later(struct io_loop *l, struct io_soon *s)
+{
+	if (list_empty(&s->node))
+		list_add_tail(&l->later, &s->node);
+}
+
+static void run_later(struct io_loop *l)
+{
+	struct mono until = mono_add_us(io_clock_read(), IO_LATER_US);
+	do {
+		struct io_soon *s = container_of(l->later.next, struct io_soon, node);
+		list_del(&s->node);
+		s->fn(s->arg);
+		io_loop_leave(l);
+	} while (!list_empty(&l->later) && mono_before(io_clock_read(), until));
+}
+
 static void on_idle(uv_idle_t *h)
 {
 	struct io_loop *l = h->data;
 	io_loop_enter(l);
 	io_loop_run_soon(l);
+	if (!list_empty(&l->later))
+		run_later(l);
 }
 
-/* Deferred calls that outlived the rounds must not wait for the next event. */
+/* Deferred calls that outlived the rounds, and those put off to a later turn, must not wait for the next event. */
 static void idle_set(struct io_loop *l, bool on)
 {
 	if (on == l->idling)
@@ -136,7 +155,7 @@ static void on_prepare(uv_prepare_t *h)
 		io_loop_enter(l);
 		io_loop_run_soon(l);
 	}
-	idle_set(l, !list_empty(&l->soon));
+	idle_set(l, !list_empty(&l->soon) || !list_empty(&l->later));
 	turn_end(l->turn);
 }
 
@@ -259,6 +278,7 @@ struct io_loop *io_loop_new(void)
 	l->turn = must_calloc(1, sizeof(*l->turn));
 	l->read_buf = must_malloc(IO_READ_BYTES);
 	list_init(&l->soon);
+	list_init(&l->later);
 	list_init(&l->signals);
 	map_init(&l->names);
 	must(pthread_mutex_init(&l->mail_lock, NULL) == 0);

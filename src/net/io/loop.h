@@ -42,6 +42,10 @@ struct io_soon {
 void io_soon_init(struct io_soon *s, void (*fn)(void *arg), void *arg);
 void io_soon(struct io_loop *l, struct io_soon *s);
 void io_soon_cancel(struct io_soon *s);
+/* The same for work so long that others should be served between two pieces of it: made in a later turn, after what is ready on the
+ * sockets by then, in order, no more of it in one turn than fills IO_LATER_US. */
+enum { IO_LATER_US = 1000 };
+void io_later(struct io_loop *l, struct io_soon *s);
 
 /* Mailbox: post a call to the loop from any thread. Order per sender is kept; wakes once per batch. */
 void io_post(struct io_loop *l, void (*fn)(void *arg), void *arg);

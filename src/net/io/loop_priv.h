@@ -38,14 +38,14 @@ struct io_loop {
 	uv_loop_t uv;
 	uv_async_t wake;            /* mailbox */
 	uv_prepare_t prepare;       /* end of a turn */
-	uv_idle_t idle;             /* runs only while io_soon() calls are left over */
+	uv_idle_t idle;             /* runs only while io_soon() calls are left over, or io_later() ones wait */
 	uv_poll_t tick;             /* timerfd of the earliest timer: exact below a millisecond, which uv_timer is not */
 	int tick_fd;
 	int64_t tick_us;            /* armed for; INT64_MAX = not */
 	struct io_turn *turn;
 	VEC(struct io_heap_item) heap;
 	int64_t dispatch_us;        /* timers fire up to here now; -1 outside */
-	struct list soon;
+	struct list soon, later;
 	bool stop, idling;
 	pthread_mutex_t mail_lock;
 	VEC(struct io_call) mail;   /* under mail_lock */

@@ -151,6 +151,38 @@ static void test_soon_runs_once_and_can_be_cancelled(void **state)
 	assert_int_equal(fired, 1);
 }
 
+static char story[64];
+static void tell(void *arg) { strncat(story, arg, 1); }
+
+static void work_long(void *arg)
+{
+	static char small[] = "-";
+	tell(arg);
+	usleep(2 * IO_LATER_US);
+	io_post(kit_loop, tell, small);    /* somebody's small request, ready by now */
+}
+
+static void test_later_work_lets_others_in(void **state)
+{
+	static char name[4][2] = { "a", "b", "c", "d" };
+	struct io_soon a, b, c, d;
+	(void)state;
+	story[0] = 0;
+	io_soon_init(&a, work_long, name[0]);
+	io_soon_init(&b, work_long, name[1]);
+	io_soon_init(&c, work_long, name[2]);
+	io_soon_init(&d, work_long, name[3]);
+	io_later(kit_loop, &a);
+	io_later(kit_loop, &b);
+	io_later(kit_loop, &c);
+	io_later(kit_loop, &d);
+	io_later(kit_loop, &a);
+	io_soon_cancel(&c);
+	assert_string_equal(story, "");
+	kit_run_us(50000);
+	assert_string_equal(story, "a-b-d-");
+}
+
 static void again(void *arg)
 {
 	(void)arg;
@@ -316,6 +348,7 @@ int main(void)
 		TEST(test_every_does_not_drift),
 		TEST(test_many_timers),
 		TEST(test_soon_runs_once_and_can_be_cancelled),
+		TEST(test_later_work_lets_others_in),
 		TEST(test_soon_that_asks_again_does_not_starve_the_loop),
 		TEST(test_mailbox_keeps_each_senders_order),
 		TEST(test_stop_from_another_thread),
