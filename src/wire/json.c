@@ -568,4 +568,32 @@ void json_put_f64(struct json_writer *w, double x)
 
 void json_put_bool(struct json_writer *w, bool b) { json_put_raw(w, b ? STR("true") : STR("false")); }
 void json_put_null(struct json_writer *w) { json_put_raw(w, STR("null")); }
+static void put_members(struct json_writer *w, const struct json_val *v, bool object)
+{
+	json_put_open(w, object ? '{' : '[');
+	for (struct json_iter it = json_each(v); json_next(&it);) {
+		if (object)
+			json_put_key(w, it.key);
+		json_put_val(w, it.val);
+	}
+	json_put_close(w, object ? '}' : ']');
+}
+
+/* As deep as json_parse lets a text be, JSON_MAX_DEPTH. */
+void json_put_val(struct json_writer *w, const struct json_val *v)
+{
+	struct str s;
+	bool b;
+	if (json_str(v, &s))
+		json_put_str(w, s);
+	else if (json_number_text(v, &s))
+		json_put_raw(w, s);
+	else if (json_bool(v, &b))
+		json_put_bool(w, b);
+	else if (json_is(v, JSON_ARRAY) || json_is(v, JSON_OBJECT))
+		put_members(w, v, json_is(v, JSON_OBJECT));
+	else
+		json_put_null(w);
+}
+
 enum err json_writer_done(const struct json_writer *w) { return w->e; }

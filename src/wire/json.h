@@ -90,6 +90,7 @@ void json_put_f64(struct json_writer *w, double x);              /* shortest of 
 void json_put_bool(struct json_writer *w, bool b);
 void json_put_null(struct json_writer *w);
 void json_put_raw(struct json_writer *w, struct str json);       /* a value already in JSON */
+void json_put_val(struct json_writer *w, const struct json_val *v);   /* a value that was read; numbers as written; NULL: null */
 must_use enum err json_writer_done(const struct json_writer *w); /* LIMIT when the buf was full */
 /* Only the escaping: s with quotes, appended to b. */
 must_use enum err json_quote(struct buf *b, struct str s);

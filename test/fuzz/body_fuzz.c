@@ -50,9 +50,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	size_t t = data[0] % ARRAY_LEN(TEMPLATES);
 	bool known = data[0] & 4;
+	static const enum text_form FORMS[] = { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES };
 	if (!models[t][known])
 		load(t, known);
-	struct text_local_job job = { .form = data[0] & 8 ? TEXT_COMPLETIONS : TEXT_CHAT, .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20 };
+	struct text_local_job job = { .form = FORMS[data[0] >> 3 & 3], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20 };
 	struct text_ids *ids, *again;
 	const char *why = NULL;
 	if (text_local_ids(models[t][known], &job, &ids, &why) != ERR_OK) {

@@ -57,4 +57,4 @@ def test_check_against_a_worker(folder, wrong):
 def test_wrong_use(folder):
     assert run(folder, "--check").returncode == 2
     assert run(folder, "--check", "--worker", "ftp://x").returncode == 2
-    assert run(folder, "--messages").returncode == 2
+    assert run(folder, "--model-dir", folder, "--hub", "a/b").returncode == 2

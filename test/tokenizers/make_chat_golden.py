@@ -3,14 +3,17 @@
 
 Run it with the Python of an environment that has vllm. bodies.jsonl: {"template": N, "source": text} says which template the lines
 behind it are for; {"kind", "body": text, "prompt": text, "ids": [...]} or {..., "refused": true} where vLLM answers 4xx.
+convert.jsonl: the same for bodies of /v1/responses and /v1/messages (convert_corpus.py).
 """
 import json
+import random
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import chat_corpus  # noqa: E402
+import convert_corpus  # noqa: E402
 import jinja_corpus  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "golden" / "chat"
@@ -38,6 +41,28 @@ def tokenizer():
                       "byte_fallback": False, "ignore_merges": False, "vocab": {w: i for i, w in enumerate(words)}, "merges": [list(m) for m in MERGES]}}
 
 
+def converted():
+    import vllm_oracle
+    r = random.Random(3)
+    bodies = [(k, {"model": "m", "max_tokens": 4, **b}) for k, hand in convert_corpus.HAND.items() for b in hand]
+    bodies += [("messages", convert_corpus.messages(r)) for _ in range(40)] + [("responses", convert_corpus.responses(r)) for _ in range(40)]
+    out = []
+    for n, name in enumerate(TEMPLATES):
+        out.append({"template": n, "source": jinja_corpus.TEMPLATES[name]})
+        with tempfile.TemporaryDirectory() as folder:
+            for file in HERE.glob("*.json"):
+                (Path(folder) / file.name).write_bytes(file.read_bytes())
+            (Path(folder) / "chat_template.jinja").write_text(jinja_corpus.TEMPLATES[name])
+            for kind, body in bodies:
+                text = json.dumps(body)
+                try:
+                    answer = {"ids": vllm_oracle.KINDS[kind](folder, text)["ids"]}
+                except Exception:
+                    answer = {"refused": True}
+                out.append({"kind": kind, "body": text, **answer})
+    (HERE / "convert.jsonl").write_text("".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in out), encoding="utf-8")
+
+
 def main():
     import vllm_oracle
     HERE.mkdir(parents=True, exist_ok=True)
@@ -62,6 +87,7 @@ def main():
                     refused += 1
                 out.append({"kind": kind, "body": body, **{k: v for k, v in answer.items() if k != "prompt" or kind == "chat"}})
     (HERE / "bodies.jsonl").write_text("".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in out), encoding="utf-8")
+    converted()
     print(f"{len(out)} lines, {refused} refused, {(HERE / 'bodies.jsonl').stat().st_size} bytes")
 
 

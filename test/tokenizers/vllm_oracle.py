@@ -2,15 +2,20 @@
 """What a real vLLM makes of request bodies, without a running engine: its own request classes, message parsing, template
 choice and tokenizer, called directly. Run it with the Python of an environment that has vllm.
 
-Reads lines of JSON {"dir": model folder, "kind": "chat" | "completions", "body": text of the body} on standard input (or the file
+Reads lines of JSON {"dir": model folder, "kind": "chat" | "completions" |
+"responses" | "messages", "body": text of the body} on standard input (or the file
 named as argument), writes for each a line {"prompt": text or null, "ids": [...]} or {"error": text}.
 """
 import json
 import sys
 from types import SimpleNamespace
 
+from vllm.entrypoints.anthropic.protocol import AnthropicMessagesRequest
+from vllm.entrypoints.anthropic.serving import AnthropicServingMessages
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 from vllm.entrypoints.openai.completion.protocol import CompletionRequest
+from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
+from vllm.entrypoints.openai.responses.utils import construct_input_messages, construct_tool_dicts
 from vllm.renderers import hf, merge_kwargs
 from vllm.renderers.chat_utils import parse_chat_messages
 from vllm.tokenizers import get_tokenizer
@@ -33,11 +38,35 @@ def model_config(folder):
 
 def chat(folder, text):
     request = ChatCompletionRequest.model_validate_json(text)
+    return rendered(folder, request, request.messages, None if request.tools is None else [t.model_dump() for t in request.tools])
+
+
+def responses(folder, text):
+    request = ResponsesRequest.model_validate(json.loads(text))
+    if request.previous_response_id or request.truncation != "disabled":
+        raise ValueError("not without a worker")
+    return rendered(folder, request, construct_input_messages(request_instructions=request.instructions, request_input=request.input),
+                    construct_tool_dicts(request.tools, request.tool_choice))
+
+
+def merges_inline_system(folder):
     config, tok = model_config(folder), tokenizer_of(folder)
-    tools = None if request.tools is None else [t.model_dump() for t in request.tools]
+    return any(AnthropicServingMessages._detect_merge_inline_system(hf.resolve_chat_template(tok, None, tools, model_config=config)) for tools in (None, []))
+
+
+def messages(folder, text):
+    request = AnthropicMessagesRequest.model_validate(json.loads(text))
+    if request.thinking and request.thinking.type == "disabled":
+        raise ValueError("not without a worker")
+    made = AnthropicServingMessages.to_chat_completion_request(request, merge_inline_system=merges_inline_system(folder))
+    return rendered(folder, made, made.messages, None if made.tools is None else [t.model_dump() for t in made.tools])
+
+
+def rendered(folder, request, messages, tools):
+    config, tok = model_config(folder), tokenizer_of(folder)
     params = request.build_chat_params(None, "auto").with_defaults(merge_kwargs({}, dict(tools=tools, tokenize=False)))
     form = hf.resolve_chat_template_content_format(params.chat_template, params.chat_template_kwargs.get("tools"), "auto", tok, model_config=config)
-    conversation, media, _ = parse_chat_messages(request.messages, config, form)
+    conversation, media, _ = parse_chat_messages(messages, config, form)
     if media is not None:
         raise ValueError("media")
     prompt = hf.safe_apply_chat_template(config, tok, conversation, **params.get_apply_chat_template_kwargs())
@@ -53,12 +82,15 @@ def completions(folder, text):
     return {"prompt": None, "ids": [p if isinstance(p, list) else tok(p, **kwargs)["input_ids"] for p in prompts]}
 
 
+KINDS = {"chat": chat, "completions": completions, "responses": responses, "messages": messages}
+
+
 def main():
     source = open(sys.argv[1], encoding="utf-8") if len(sys.argv) > 1 else sys.stdin
     for line in source:
         job = json.loads(line)
         try:
-            answer = (chat if job["kind"] == "chat" else completions)(job["dir"], job["body"])
+            answer = KINDS[job["kind"]](job["dir"], job["body"])
         except Exception as e:  # the worker answers 400 or 500: whatever it is, there is no prompt
             answer = {"error": f"{type(e).__name__}: {e}"}
         print(json.dumps(answer), flush=True)

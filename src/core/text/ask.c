@@ -14,7 +14,13 @@ struct str text_call_path(enum text_form form, enum text_call call)
 {
 	if (call == TEXT_TOKENIZE)
 		return STR("/tokenize");
-	return form == TEXT_CHAT ? STR("/v1/chat/completions/render") : STR("/v1/completions/render");
+	static const struct str RENDER[] = {
+		[TEXT_CHAT] = STR_INIT("/v1/chat/completions/render"),
+		[TEXT_COMPLETIONS] = STR_INIT("/v1/completions/render"),
+		[TEXT_RESPONSES] = STR_INIT("/v1/responses/render"),
+		[TEXT_MESSAGES] = STR_INIT("/v1/messages/render"),
+	};
+	return RENDER[form];
 }
 
 /* ---- render */
@@ -186,6 +192,8 @@ static enum err put_tokenize(struct buf *b, enum text_form form, struct str body
 {
 	struct fields f = { 0 };
 	struct json_writer w = json_writer(b);
+	if (form != TEXT_CHAT && form != TEXT_COMPLETIONS)
+		return ERR_UNSUPPORTED;
 	read_fields(body, &f);
 	if (f.v[F_TRUNCATE].n || f.v[F_EMBEDS].n)
 		return ERR_UNSUPPORTED;

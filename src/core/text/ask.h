@@ -1,8 +1,9 @@
 /* text/ask.h: asks a worker for the token ids of a prompt: the request bodies and what their answers mean.
  *
- * Two ways. /render (chat: /v1/chat/completions/render, completions: /v1/completions/render) takes the client's body
+ * Two ways. /render (/v1/chat/completions/render and the like, one for each form) takes the client's body
  * itself and knows everything, images included. /tokenize takes a subset: every member that changes the prompt goes
- * along; what it cannot express (images, several prompts, truncation) gives UNSUPPORTED: route without ids.
+ * along; what it cannot express (images, several prompts, truncation, other APIs than chat and completions) gives UNSUPPORTED:
+ * route without ids.
  * Shapes checked against real workers 0.12 to 0.32. Pure. */
 #ifndef TEXT_ASK_H
 #define TEXT_ASK_H
@@ -10,7 +11,7 @@
 #include "base/buf.h"
 #include "text/ids.h"
 
-enum text_form { TEXT_CHAT, TEXT_COMPLETIONS };
+enum text_form { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES };
 enum text_call { TEXT_RENDER, TEXT_TOKENIZE };
 
 struct str text_call_path(enum text_form form, enum text_call call);

@@ -10,7 +10,7 @@
 #include "text/chat_tool.h"
 #include "text/day.h"
 
-enum { CONFIG_MAX_BYTES = 64 << 20, KWARGS_MAX = 256 };
+enum { CONFIG_MAX_BYTES = 64 << 20, KWARGS_MAX = 256, PROBE_MAX_BYTES = 16 << 20 };
 
 #define CONTINUE_TAG STR("CONTINUE_FINAL_MESSAGE_TAG ")   /* what transformers appends to the text that is to be continued */
 
@@ -28,6 +28,7 @@ struct special {
 struct text_chat {
 	struct template plain, tools;   /* tools: when the request has tools; may be the same text compiled twice */
 	bool known_version;
+	enum text_inline_system inline_system;
 	VEC(struct special) specials;   /* bos_token … as a template sees them */
 };
 
@@ -206,6 +207,56 @@ static enum err parse_optional(struct str text, const char *name, struct json_do
 	return e == ERR_OK ? ERR_OK : ERR_UNSUPPORTED;
 }
 
+/* ---- may a system message stand between others? A worker tries, with next to no variables, and merges them into the first when the
+ * template raises. */
+
+static struct jinja_val probe_messages(struct arena *a)
+{
+	struct jinja_val *p = arena_new(a, struct jinja_val, 4);
+	for (size_t i = 0; i < 4; i++) {
+		p[i] = jinja_dict_new(a, 2);
+		jinja_dict_put(a, p[i], jinja_str(STR("role")), jinja_str(i % 2 ? STR("user") : STR("system")));
+		jinja_dict_put(a, p[i], jinja_str(STR("content")), jinja_str(STR("t")));
+	}
+	return jinja_list_of(a, p, 4);
+}
+
+static enum text_inline_system probe(const struct jinja_template *t)
+{
+	struct arena a;
+	struct buf out;
+	struct jinja_fault fault;
+	if (jinja_uses_clock(t))
+		return TEXT_INLINE_UNKNOWN;
+	arena_init(&a, PROBE_MAX_BYTES);
+	buf_init(&out, PROBE_MAX_BYTES);
+	struct jinja_val vars = jinja_dict_new(&a, 2);
+	struct jinja_render_opts o = { .vars = &vars, .day_only = true };
+	jinja_dict_put(&a, vars, jinja_str(STR("messages")), probe_messages(&a));
+	jinja_dict_put(&a, vars, jinja_str(STR("add_generation_prompt")), jinja_bool(false));
+	enum err e = jinja_render(t, &o, &a, &out, &fault);
+	buf_done(&out);
+	arena_done(&a);
+	return e == ERR_OK ? TEXT_INLINE_STAYS : e == ERR_BAD_REQUEST ? TEXT_INLINE_MERGED : TEXT_INLINE_UNKNOWN;
+}
+
+static enum text_inline_system probe_both(const struct text_chat *c)
+{
+	enum text_inline_system plain = probe(c->plain.jinja), tools = c->tools.jinja ? probe(c->tools.jinja) : plain;
+	if (plain == TEXT_INLINE_UNKNOWN || tools == TEXT_INLINE_UNKNOWN)
+		return TEXT_INLINE_UNKNOWN;
+	return plain == TEXT_INLINE_MERGED || tools == TEXT_INLINE_MERGED ? TEXT_INLINE_MERGED : TEXT_INLINE_STAYS;
+}
+
+bool text_chat_convert_opts(const struct text_chat *c, struct text_convert_opts *ret_o)
+{
+	static const struct str NAMES[] = { STR_INIT("reasoning_effort"), STR_INIT("enable_thinking") };
+	*ret_o = (struct text_convert_opts){ .inline_system = c->inline_system };
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+		ret_o->effort_matters |= jinja_mentions(c->plain.jinja, NAMES[i]) || (c->tools.jinja && jinja_mentions(c->tools.jinja, NAMES[i]));
+	return c->known_version;
+}
+
 enum err text_chat_load(const struct text_chat_files *f, const struct tok *t, char *why, size_t why_cap, struct text_chat **ret_c)
 {
 	struct docs d = { 0 };
@@ -219,6 +270,8 @@ enum err text_chat_load(const struct text_chat_files *f, const struct tok *t, ch
 		e = parse_optional(f->model, "config.json", &d.model, why, why_cap);
 	if (e == ERR_OK)
 		e = load(c, f, &d, why, why_cap);
+	if (e == ERR_OK)
+		c->inline_system = probe_both(c);
 	json_free(d.config);
 	json_free(d.processor);
 	json_free(d.model);
@@ -496,7 +549,7 @@ enum err text_chat_render(const struct text_chat *c, const struct text_chat_job 
 {
 	struct request r = { .c = c, .t = null_or_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools };
 	size_t had = out->n;
-	r.shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .why = r.t->why };
+	r.shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .name_first = job->from_responses, .why = r.t->why };
 	enum err e = r.t->why ? ERR_UNSUPPORTED : refuse_odd_members(&r, job->body);
 	if (e == ERR_OK) {
 		r.shape.parts = jinja_iterates_content(r.t->jinja);

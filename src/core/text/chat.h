@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "jinja/jinja.h"
+#include "text/convert.h"
 #include "tok/tok.h"
 #include "wire/json.h"
 
@@ -38,9 +39,12 @@ struct text_chat_files {
 must_use enum err text_chat_load(const struct text_chat_files *f, const struct tok *t, char *why, size_t why_cap, struct text_chat **ret_c);
 void text_chat_free(struct text_chat *c);        /* NULL is fine */
 bool text_chat_uses_clock(const struct text_chat *c);
+/* How other APIs' bodies become chats with these templates. False: only for workers whose version is known. */
+bool text_chat_convert_opts(const struct text_chat *c, struct text_convert_opts *ret_o);
 
 struct text_chat_job {
 	const struct json_val *body;     /* the request */
+	bool from_responses;             /* made by text_convert of a responses body: that way is a little different */
 	int64_t now_s;                   /* Unix time: a template may print the day, taken as UTC's */
 	struct arena *arena;             /* for temporaries; its max_bytes bounds them */
 };

@@ -7,6 +7,8 @@
 
 #define BILLING STR("x-anthropic-billing-header")   /* a line that changes with each request; the worker drops it from system texts */
 
+bool text_is_billing(struct str text) { return str_starts(text, BILLING); }
+
 struct part {
 	struct str text;
 	const struct json_val *object;   /* NULL: the content was a string */
@@ -73,7 +75,7 @@ static enum err strip_billing(struct text_shape *s, part_vec *parts)
 	for (size_t i = 0; i < parts->n; i++) {
 		struct part p = parts->p[i];
 		struct str line;
-		if (str_starts(p.text, BILLING)) {
+		if (text_is_billing(p.text)) {
 			if (!s->known_version)
 				return text_shape_refuse(s, "version");
 			str_cut(p.text, '\n', &line, &p.text);

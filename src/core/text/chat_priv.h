@@ -10,6 +10,7 @@ struct text_shape {
 	struct arena *a;
 	bool parts;              /* content is a list of parts ("openai"), else text ("string") */
 	bool known_version;
+	bool name_first;         /* of a tool call's function: the name before the arguments */
 	const char *why;         /* set when a function fails */
 };
 

@@ -145,8 +145,11 @@ static enum err tool_call(struct text_shape *s, const struct json_val *v, struct
 	    !json_str(json_get(f, STR("name")), &name) || !json_str(json_get(f, STR("arguments")), &text))
 		return text_shape_refuse(s, "tool_call_form");
 	TRY(arguments(s, text, &args));
+	if (s->name_first)
+		text_shape_put(s, fn, STR("name"), jinja_str(arena_str(s->a, name)));
 	text_shape_put(s, fn, STR("arguments"), args);
-	text_shape_put(s, fn, STR("name"), jinja_str(arena_str(s->a, name)));
+	if (!s->name_first)
+		text_shape_put(s, fn, STR("name"), jinja_str(arena_str(s->a, name)));
 	TRY(put_rest(s, f, fn));
 	text_shape_put(s, call, STR("id"), jinja_str(arena_str(s->a, id)));
 	text_shape_put(s, call, STR("function"), fn);

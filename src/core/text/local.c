@@ -27,7 +27,7 @@ struct text_local_scratch {
 	struct text_local *l;
 	struct tok_scratch *tok;
 	struct arena arena;
-	struct buf prompt;
+	struct buf prompt, chat;         /* chat: a body of another API, as a chat's */
 	const struct text_local_job *job;
 	size_t prompt_bytes;             /* of the prompts so far */
 	struct tok_ids ids;              /* of all prompts, one behind the other */
@@ -85,6 +85,7 @@ struct text_local_scratch *text_local_scratch_new(struct text_local *l, size_t c
 	s->tok = tok_scratch_new(l->tok, cache_bytes);
 	arena_init(&s->arena, ARENA_MAX_BYTES);
 	buf_init(&s->prompt, PROMPT_MAX_BYTES);
+	buf_init(&s->chat, PROMPT_MAX_BYTES);
 	return s;
 }
 
@@ -95,6 +96,7 @@ void text_local_scratch_free(struct text_local_scratch *s)
 	tok_scratch_free(s->tok);
 	arena_done(&s->arena);
 	buf_done(&s->prompt);
+	buf_done(&s->chat);
 	tok_ids_done(&s->ids);
 	VEC_FREE(&s->ends);
 	text_local_unref(s->l);
@@ -174,7 +176,7 @@ static enum err completions(struct text_local_scratch *s, const struct json_val 
 static enum err render(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, struct buf *out, bool *ret_special,
 	const char **ret_why)
 {
-	struct text_chat_job c = { .body = body, .now_s = job->now_s, .arena = &s->arena };
+	struct text_chat_job c = { .body = body, .from_responses = job->form == TEXT_RESPONSES, .now_s = job->now_s, .arena = &s->arena };
 	if (!s->l->chat)
 		return refuse("no_template", ret_why);
 	struct arena_mark mark = arena_mark(&s->arena);
@@ -189,6 +191,20 @@ static enum err chat(struct text_local_scratch *s, const struct text_local_job *
 	buf_clear(&s->prompt);
 	TRY(render(s, job, body, &s->prompt, &special, ret_why));
 	return encode(s, buf_str(&s->prompt), special, ret_why);
+}
+
+/* The chat that the worker makes of another API's body. */
+static enum err converted(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, struct json_doc **ret_doc, const char **ret_why)
+{
+	struct text_convert_opts o;
+	if (!s->l->chat)
+		return refuse("no_template", ret_why);
+	if (!text_chat_convert_opts(s->l->chat, &o))
+		return refuse("version", ret_why);
+	buf_clear(&s->chat);
+	TRY(text_convert(job->form, body, &o, &s->chat, ret_why));
+	*ret_why = "conversion_form";
+	return json_parse(buf_str(&s->chat), s->chat.n, ret_doc) == ERR_OK ? ERR_OK : ERR_UNSUPPORTED;
 }
 
 /* ---- the whole */
@@ -206,23 +222,33 @@ static struct text_ids *made(struct text_local_scratch *s)
 	return ids;
 }
 
-static enum err parsed(const struct text_local_job *job, struct json_doc **ret_doc, const char **ret_why)
+/* The body, as a chat's when it is another API's. */
+static enum err parsed(struct text_local_scratch *s, const struct text_local_job *job, struct json_doc **ret_doc, const char **ret_why)
 {
-	enum err e = json_parse(job->body, job->body.n, ret_doc);
-	if (e != ERR_OK)
+	struct json_doc *d;
+	enum err e = json_parse(job->body, job->body.n, &d);
+	if (e != ERR_OK) {
 		*ret_why = e == ERR_LIMIT ? "too_long" : "not_json";
+		return e;
+	}
+	if (job->form == TEXT_CHAT || job->form == TEXT_COMPLETIONS) {
+		*ret_doc = d;
+		return ERR_OK;
+	}
+	e = converted(s, job, json_root(d), ret_doc, ret_why);
+	json_free(d);
 	return e;
 }
 
 enum err text_local_ids(struct text_local_scratch *s, const struct text_local_job *job, struct text_ids **ret_ids, const char **ret_why)
 {
 	struct json_doc *d;
-	TRY(parsed(job, &d, ret_why));
+	TRY(parsed(s, job, &d, ret_why));
 	s->job = job;
 	s->prompt_bytes = 0;
 	s->ids.n = 0;
 	s->ends.n = 0;
-	enum err e = job->form == TEXT_CHAT ? chat(s, job, json_root(d), ret_why) : completions(s, json_root(d), ret_why);
+	enum err e = job->form == TEXT_COMPLETIONS ? completions(s, json_root(d), ret_why) : chat(s, job, json_root(d), ret_why);
 	json_free(d);
 	TRY(e);
 	if (s->ids.n > job->max_tok) {
@@ -237,7 +263,7 @@ enum err text_local_prompt(struct text_local_scratch *s, const struct text_local
 {
 	struct json_doc *d;
 	bool special;
-	TRY(parsed(job, &d, ret_why));
+	TRY(parsed(s, job, &d, ret_why));
 	enum err e = render(s, job, json_root(d), out, &special, ret_why);
 	json_free(d);
 	return e;

@@ -39,13 +39,13 @@ struct work {
 };
 
 static const char HELP[] =
-	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
+	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions|--responses|--messages] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
 	"                [--unicode 14|16] [FILE|-]\n"
 	"  The token ids of FILE (default: standard input) as a JSON array.\n"
 	"  --hub         a repository of the caches on this machine, else fetched from HF_ENDPOINT (HF_TOKEN, HF_HUB_OFFLINE)\n"
 	"  --text        the input is a prompt's text (the default)\n"
 	"  --chat        the input is the body of a /v1/chat/completions request; --completions: of /v1/completions (several prompts:\n"
-	"                one array for each)\n"
+	"                one array for each); --responses: of /v1/responses; --messages: of /v1/messages or its count_tokens\n"
 	"  --prompt      not the ids but the chat's text as the model gets it, as a JSON string\n"
 	"  --check --worker URL [--api-key-env NAME]\n"
 	"                holds our ids of the bodies, one a line, against that worker's own; exit code 1 when one differs\n"
@@ -206,7 +206,7 @@ static int run(const struct options *o)
 	struct str text;
 	int code = 0;
 	enum err e = load_model(o, why, sizeof(why), &w.l);
-	if (e == ERR_OK && o->body && o->form == TEXT_CHAT && !text_local_has_chat(w.l)) {
+	if (e == ERR_OK && o->body && o->form != TEXT_COMPLETIONS && !text_local_has_chat(w.l)) {
 		text_local_unref(w.l);
 		e = ERR_UNSUPPORTED;
 	}
@@ -256,7 +256,9 @@ static int take_no_special(struct options *o, const char *value) { return (void)
 static int take_body(struct options *o, enum text_form form) { return o->body = true, o->form = form, -1; }
 static int take_chat(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_CHAT); }
 static int take_completions(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_COMPLETIONS); }
-static int take_prompt(struct options *o, const char *value) { return (void)value, o->prompt = true, take_body(o, TEXT_CHAT); }
+static int take_responses(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_RESPONSES); }
+static int take_messages(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_MESSAGES); }
+static int take_prompt(struct options *o, const char *value) { return (void)value, o->prompt = true, o->body ? -1 : take_body(o, TEXT_CHAT); }
 
 static int take_check(struct options *o, const char *value)
 {
@@ -267,14 +269,6 @@ static int take_check(struct options *o, const char *value)
 
 static int take_worker(struct options *o, const char *value) { return o->worker = value, -1; }
 static int take_key_env(struct options *o, const char *value) { return o->key_env = value, -1; }
-
-static int take_other(struct options *o, const char *value)
-{
-	(void)o;
-	(void)value;
-	fputs("kvasir tokenize: responses and messages bodies are converted by the engine; this build does not do that\n", stderr);
-	return 2;
-}
 
 static int take_unicode(struct options *o, const char *value)
 {
@@ -299,7 +293,7 @@ static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[
 	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
 	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--completions", false, take_completions },
 	{ "--check", false, take_check }, { "--worker", true, take_worker }, { "--api-key-env", true, take_key_env },
-	{ "--prompt", false, take_prompt }, { "--responses", false, take_other }, { "--messages", false, take_other }, { "--help", false, take_help },
+	{ "--prompt", false, take_prompt }, { "--responses", false, take_responses }, { "--messages", false, take_messages }, { "--help", false, take_help },
 };
 
 static int wrong_use(const char *what, const char *word)

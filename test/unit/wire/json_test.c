@@ -222,6 +222,25 @@ static void writes_what_it_reads(void **state)
 	buf_done(&b);
 }
 
+static void writes_a_value_that_it_read(void **state)
+{
+	struct str text = STR("{\"a\":[1,-2.50e+3,\"q\\\"\\u00e9\",null,true,{}],\"b\":{\"c\":[],\"n\":12345678901234567890123}}");
+	struct json_doc *d;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 1000);
+	struct json_writer w = json_writer(&b);
+	assert_int_equal(json_parse(text, text.n, &d), ERR_OK);
+	json_put_open(&w, '[');
+	json_put_val(&w, json_root(d));
+	json_put_val(&w, NULL);
+	json_put_close(&w, ']');
+	assert_int_equal(json_writer_done(&w), ERR_OK);
+	assert_str(buf_str(&b), "[{\"a\":[1,-2.50e+3,\"q\\\"\xc3\xa9\",null,true,{}],\"b\":{\"c\":[],\"n\":12345678901234567890123}},null]");
+	json_free(d);
+	buf_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +252,7 @@ int main(void)
 		cmocka_unit_test(spans_point_into_the_text),
 		cmocka_unit_test(strings_with_many_backslashes),
 		cmocka_unit_test(writes_what_it_reads),
+		cmocka_unit_test(writes_a_value_that_it_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
