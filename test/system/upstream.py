@@ -224,7 +224,7 @@ class Upstream:
             call.send(whole({"detail": "Not Found"}, 404))
         elif path == "/version":
             call.send(whole({"version": self.version}))
-        elif path in ("/tokenize", "/v1/chat/completions/render", "/v1/completions/render") and "x-request-id" not in call.headers:
+        elif path in ("/tokenize", *(f"/v1/{api}/render" for api in ("chat/completions", "completions", "messages", "responses"))) and "x-request-id" not in call.headers:
             with self.lock:
                 self.tokenize_calls.append(call)
             if self.tokenize:

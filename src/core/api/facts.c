@@ -210,7 +210,7 @@ static void read_prompt(struct reader *r, const struct json_val *v, struct json_
 static void read_input(struct reader *r, const struct json_val *v, struct json_span at)
 {
 	(void)v;
-	if (r->path->route == API_ROUTE_LOAD)
+	if (r->path->route == API_ROUTE_LOAD || r->path->route == API_ROUTE_RESPONSES)
 		take_prompt(r, at);
 }
 

@@ -21,6 +21,7 @@ struct text_local {
 	atomic_uint refs;
 	struct tok *tok;
 	struct text_chat *chat;          /* NULL: no usable template */
+	bool plain_decode;
 };
 
 struct text_local_scratch {
@@ -33,6 +34,18 @@ struct text_local_scratch {
 	struct tok_ids ids;              /* of all prompts, one behind the other */
 	VEC(size_t) ends;                /* where each prompt's ids end */
 };
+
+/* Left out, it depends on the library's version. */
+static bool says_plain(struct str config)
+{
+	struct json_doc *d;
+	bool tidy = true;
+	if (!config.n || json_parse(config, config.n, &d) != ERR_OK)
+		return false;
+	(void)json_bool(json_get(json_root(d), STR("clean_up_tokenization_spaces")), &tidy);
+	json_free(d);
+	return !tidy;
+}
 
 enum err text_local_load(const struct text_local_files *f, char *why, size_t why_cap, struct text_local **ret_l)
 {
@@ -51,6 +64,7 @@ enum err text_local_load(const struct text_local_files *f, char *why, size_t why
 		free(l);
 		return e;
 	}
+	l->plain_decode = says_plain(f->text[TEXT_FILE_CONFIG]);
 	if (text_chat_load(&c, l->tok, why, why_cap, &l->chat) != ERR_OK)
 		l->chat = NULL;
 	atomic_init(&l->refs, 1);
@@ -74,6 +88,7 @@ void text_local_unref(struct text_local *l)
 }
 
 bool text_local_has_chat(const struct text_local *l) { return l->chat != NULL; }
+bool text_local_decodes_plainly(const struct text_local *l) { return l->plain_decode; }
 bool text_local_uses_clock(const struct text_local *l) { return l->chat && text_chat_uses_clock(l->chat); }
 const struct tok *text_local_tok(const struct text_local *l) { return l->tok; }
 size_t text_local_bytes(const struct text_local *l) { return sizeof(*l) + tok_bytes_held(l->tok); }

@@ -50,6 +50,7 @@ struct text_local *text_local_ref(struct text_local *l);
 void text_local_unref(struct text_local *l);                    /* NULL is fine */
 bool text_local_has_chat(const struct text_local *l);
 bool text_local_uses_clock(const struct text_local *l);         /* the ids of a chat may depend on the day */
+bool text_local_decodes_plainly(const struct text_local *l);    /* the library does not tidy spaces when it joins pieces */
 const struct tok *text_local_tok(const struct text_local *l);
 size_t text_local_bytes(const struct text_local *l);
 

@@ -102,8 +102,8 @@ static void on_plan(void *arg, enum err e, const struct brain_plan *plan)
 
 void gate_ask(struct gate_req *r)
 {
-	bool routed = r->path->route == API_ROUTE_CHAT || r->path->route == API_ROUTE_COMPLETIONS;
 	r->prompt = keyed_prompt(r);
+	bool routed = r->prompt || r->path->route == API_ROUTE_CHAT || r->path->route == API_ROUTE_COMPLETIONS;
 	if (r->prompt)
 		put_keys(r, r->prompt);
 	struct brain_ask a = {

@@ -70,5 +70,6 @@ void gate_facts(struct gate_req *r)
 		return;
 	}
 	r->model = r->view && model.n ? feed_view_model(r->view, model) : NULL;
-	gate_ids(r);
+	if (!gate_here(r))
+		gate_ids(r);
 }

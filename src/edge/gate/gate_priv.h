@@ -87,7 +87,7 @@ struct gate_worker {
 	brain_worker id;
 	struct str url; /* own copy */
 	struct list reqs; /* gate_req.on_worker: sent and not ended */
-	struct text_offer offer;
+	struct text_offer offer, other_offer; /* other: of bodies that only a render call takes */
 	uint32_t ids_open; /* questions for token ids under way */
 	struct mono ids_rest_until;
 	bool details_seen; /* it has once said cached_tokens: its null means 0 (facts: vllm-observed II.2) */
@@ -236,6 +236,9 @@ bool gate_charge(struct gate *g, int64_t *charged, int64_t want); /* brings *cha
 /* own.c: paths answered here. true: answered. */
 bool gate_own(struct gate_req *r);
 
+/* here.c: questions about tokens that need no worker. true: answered. */
+bool gate_here(struct gate_req *r);
+
 /* the stages, in order */
 void gate_facts(struct gate_req *r);
 void gate_ids(struct gate_req *r);
@@ -248,6 +251,10 @@ struct gate_ids_call *gate_ids_call_new(struct gate_req *r, struct model *m);
 /* local.c: ids from the tokenizer in this process */
 enum gate_local { GATE_LOCAL_DONE, GATE_LOCAL_AWAY, GATE_LOCAL_NOT };
 enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct gate_ids_call **ret_call);
+/* Which of the APIs whose prompts are keyed it is. */
+bool gate_text_form(const struct gate_req *r, enum text_form *ret_form);
+/* The ids of the body here and now or not at all; one reference. */
+bool gate_local_only(struct gate_req *r, enum text_form form, struct text_ids **ret_ids, const char **ret_why);
 void gate_local_back(void *call); /* ids.c: the thread pool is done with it */
 void gate_local_left(struct gate *g, const char *why); /* counts a prompt that it left to the workers */
 void gate_local_digest(struct gate_req *r);

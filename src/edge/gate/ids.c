@@ -230,6 +230,11 @@ static enum err status_fault(int status)
 	return status >= 400 && status < 500 ? ERR_BAD_REQUEST : ERR_IO;
 }
 
+static struct text_offer *offer_of(struct gate_worker *k, enum text_form form)
+{
+	return form == TEXT_CHAT || form == TEXT_COMPLETIONS ? &k->offer : &k->other_offer;
+}
+
 /* An answer of a shape that we cannot read counts as "not offered": the other call may do. */
 static void on_fetched(void *arg, enum err e, int status, struct http_headers h, struct str body)
 {
@@ -242,7 +247,7 @@ static void on_fetched(void *arg, enum err e, int status, struct http_headers h,
 	if (e != ERR_OK)
 		status = 0;
 	enum err read = status == 200 ? text_read_answer(c->form, c->call, body, GATE_IDS_MAX_TOK, &ids) : ERR_OK;
-	bool again = k && text_offer_learn(&k->offer, c->call, read == ERR_UPSTREAM_PROTOCOL ? 501 : status, now);
+	bool again = k && text_offer_learn(offer_of(k, c->form), c->call, read == ERR_UPSTREAM_PROTOCOL ? 501 : status, now);
 	if (k && (!status || mono_diff_us(now, c->started) > c->gate->opts.tokens_budget_us))
 		k->ids_rest_until = mono_add_us(now, GATE_IDS_REST_US);
 	if (status && again)
@@ -278,7 +283,7 @@ static enum err call_send(struct gate_ids_call *c)
 		return ERR_NO_WORKER;
 	buf_init(&ask, c->body.n * 2 + 4096);
 	bool expressible = text_put_ask(&ask, c->form, TEXT_TOKENIZE, c->body) == ERR_OK;
-	enum err e = text_offer_choose(&k->offer, expressible, io_now(g->loop), &c->call) ? ERR_OK : ERR_UNSUPPORTED;
+	enum err e = text_offer_choose(offer_of(k, c->form), expressible, io_now(g->loop), &c->call) ? ERR_OK : ERR_UNSUPPORTED;
 	if (e == ERR_OK && c->call == TEXT_RENDER) {
 		buf_clear(&ask);
 		e = text_put_ask(&ask, c->form, TEXT_RENDER, c->body);
@@ -312,8 +317,9 @@ struct gate_ids_call *gate_ids_call_new(struct gate_req *r, struct model *m)
 		.view = feed_view_ref(r->view),
 		.model_id = r->model->id,
 		.from_workers = r->model->text_from_workers,
-		.form = r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS,
 		.model = m ? model_ref(m) : NULL };
+	bool keyed = gate_text_form(r, &c->form);
+	must(keyed);
 	list_add_tail(&g->ids_calls, &c->node);
 	if (!gate_charge(g, &c->charged, (int64_t)r->body_bytes)) {
 		call_free(c);
@@ -444,10 +450,14 @@ static void find_ids(struct gate_req *r)
 /* Why ids are not even looked for; NULL: they are. */
 static const char *not_wanted(const struct gate_req *r)
 {
-	if (r->path->route != API_ROUTE_CHAT && r->path->route != API_ROUTE_COMPLETIONS)
+	enum text_form form;
+	if (!gate_text_form(r, &form))
 		return "path";
-	if (r->facts.form == API_PROMPT_NONE || r->facts.form == API_PROMPT_EMBEDS)
+	bool plain = form == TEXT_CHAT || form == TEXT_COMPLETIONS;
+	if (plain && (r->facts.form == API_PROMPT_NONE || r->facts.form == API_PROMPT_EMBEDS))
 		return "embeds";
+	if (r->facts.previous_response_id.n)
+		return "previous_response";
 	if (!r->model)
 		return "unknown_model";
 	if (!r->model->n_block_sizes)

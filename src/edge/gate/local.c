@@ -57,7 +57,19 @@ void gate_local_free(struct gate *g)
 
 /* ---- asking it */
 
-static enum text_form form_of(const struct gate_req *r) { return r->path->route == API_ROUTE_CHAT ? TEXT_CHAT : TEXT_COMPLETIONS; }
+bool gate_text_form(const struct gate_req *r, enum text_form *ret_form)
+{
+	switch (r->path->route) {
+	case API_ROUTE_CHAT: *ret_form = TEXT_CHAT; return true;
+	case API_ROUTE_COMPLETIONS: *ret_form = TEXT_COMPLETIONS; return true;
+	case API_ROUTE_RESPONSES: *ret_form = TEXT_RESPONSES; return true;
+	case API_ROUTE_MESSAGES: *ret_form = TEXT_MESSAGES; return true;
+	case API_ROUTE_LOAD:
+	case API_ROUTE_RESPONSE:
+	case API_ROUTE_MODELS: break;
+	}
+	return false;
+}
 
 static struct text_local_job job_of(enum text_form form, struct str body, struct tok_memo *memo)
 {
@@ -90,6 +102,24 @@ static enum gate_local send_away(struct gate_req *r, struct model *m, struct gat
 	return GATE_LOCAL_AWAY;
 }
 
+/* AGAIN: too much new text for the loop. */
+static enum err ids_now(struct gate_req *r, struct model *m, enum text_form form, struct text_ids **ret_ids, const char **ret_why)
+{
+	struct text_local *l = model_local(m);
+	struct text_local_job job = job_of(form, (struct str){ r->body, r->body_bytes }, gate_shared_memo(r->gate->shared));
+	*ret_why = "distrusted";
+	job.max_new_bytes = GATE_LOCAL_NEW_BYTES;
+	return l ? text_local_ids(scratch_of(r->gate, m, l), &job, ret_ids, ret_why) : ERR_UNSUPPORTED;
+}
+
+bool gate_local_only(struct gate_req *r, enum text_form form, struct text_ids **ret_ids, const char **ret_why)
+{
+	enum err e = ids_now(r, r->model->tokenizer, form, ret_ids, ret_why);
+	if (e == ERR_AGAIN)
+		*ret_why = "too_long";
+	return e == ERR_OK;
+}
+
 enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct gate_ids_call **ret_call)
 {
 	struct model *m = r->model->tokenizer;
@@ -102,9 +132,10 @@ enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct
 	}
 	if (r->body_bytes > GATE_LOCAL_INLINE_BYTES)
 		return send_away(r, m, ret_call);
-	struct text_local_job job = job_of(form_of(r), (struct str){ r->body, r->body_bytes }, gate_shared_memo(r->gate->shared));
-	job.max_new_bytes = GATE_LOCAL_NEW_BYTES;
-	enum err e = text_local_ids(scratch_of(r->gate, m, l), &job, ret_ids, &why);
+	enum text_form form;
+	bool keyed = gate_text_form(r, &form);
+	must(keyed);
+	enum err e = ids_now(r, m, form, ret_ids, &why);
 	if (e == ERR_OK)
 		return GATE_LOCAL_DONE;
 	if (e == ERR_AGAIN)

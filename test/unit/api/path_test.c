@@ -31,8 +31,6 @@ static void known(void **state)
 		"/v2/rerank",
 		"/pooling",
 		"/classify",
-		"/v1/responses",
-		"/v1/messages",
 		"/v1/messages/count_tokens",
 		"/tokenize",
 		"/detokenize",
@@ -40,6 +38,8 @@ static void known(void **state)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(LOAD); i++)
 		assert_true(find("POST", LOAD[i]) && find("POST", LOAD[i])->route == API_ROUTE_LOAD);
+	assert_int_equal(find("POST", "/v1/responses")->route, API_ROUTE_RESPONSES);
+	assert_int_equal(find("POST", "/v1/messages")->route, API_ROUTE_MESSAGES);
 }
 
 static void administration_is_absent(void **state)
