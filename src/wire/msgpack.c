@@ -9,10 +9,14 @@ struct msgpack_cur msgpack_cur(struct str s)
 	return (struct msgpack_cur){ p, p + s.n };
 }
 
-/* n bytes, big-endian; the caller has checked that they are there. */
+/* n bytes (0, 1, 2, 4 or 8), big-endian; the caller has checked that they are there. */
 static uint64_t be(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
+	if (n == 8) {
+		memcpy(&v, p, 8);
+		return __builtin_bswap64(v);
+	}
 	for (size_t i = 0; i < n; i++)
 		v = v << 8 | p[i];
 	return v;
@@ -153,20 +157,9 @@ static bool read_any(struct msgpack_cur *c, struct msgpack_val *v)
 	return set_count(c, v, b >= 0x90 ? MSGPACK_ARRAY : MSGPACK_MAP, b & 0x0f);
 }
 
-/* Small numbers and short strings are most of what comes: they take the short way. */
-enum err msgpack_read(struct msgpack_cur *c, struct msgpack_val *ret_v)
+enum err msgpack_read_any(struct msgpack_cur *c, struct msgpack_val *ret_v)
 {
 	struct msgpack_cur at = *c;
-	if (at.p != at.end && *at.p < 0x80) {
-		*ret_v = (struct msgpack_val){ .type = MSGPACK_UINT, .u = *at.p };
-		c->p++;
-		return ERR_OK;
-	}
-	if (at.p != at.end && (*at.p & 0xe0) == 0xa0 && msgpack_left(&at) > (*at.p & 0x1fu)) {
-		*ret_v = (struct msgpack_val){ .type = MSGPACK_STR, .s = { (const char *)at.p + 1, *at.p & 0x1f } };
-		c->p += 1 + (*at.p & 0x1f);
-		return ERR_OK;
-	}
 	struct msgpack_val v = { 0 };
 	if (!read_any(&at, &v))
 		return ERR_SYNTAX;

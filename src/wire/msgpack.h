@@ -45,7 +45,29 @@ struct msgpack_cur {
 
 struct msgpack_cur msgpack_cur(struct str s);
 static inline size_t msgpack_left(const struct msgpack_cur *c) { return (size_t)(c->end - c->p); }
-must_use enum err msgpack_read(struct msgpack_cur *c, struct msgpack_val *ret_v);
+must_use enum err msgpack_read_any(struct msgpack_cur *c, struct msgpack_val *ret_v);
+/* The next value. Small numbers, nil and short strings are most of what comes: they are read in line. */
+must_use static inline enum err msgpack_read(struct msgpack_cur *c, struct msgpack_val *ret_v)
+{
+	size_t left = msgpack_left(c);
+	uint8_t form = left ? *c->p : 0xc1;
+	if (form < 0x80) {
+		*ret_v = (struct msgpack_val){ .type = MSGPACK_UINT, .u = form };
+		c->p++;
+		return ERR_OK;
+	}
+	if ((form & 0xe0) == 0xa0 && left > (form & 0x1fu)) {
+		*ret_v = (struct msgpack_val){ .type = MSGPACK_STR, .s = { (const char *)c->p + 1, form & 0x1f } };
+		c->p += 1 + (form & 0x1f);
+		return ERR_OK;
+	}
+	if (form == 0xc0) {
+		*ret_v = (struct msgpack_val){ .type = MSGPACK_NIL };
+		c->p++;
+		return ERR_OK;
+	}
+	return msgpack_read_any(c, ret_v);
+}
 /* Over one whole value with everything inside it. */
 must_use enum err msgpack_skip(struct msgpack_cur *c);
 /* The next n values as numbers below 2^32 (token ids), fast. ERR_RANGE if one is something else; the cursor then stands

@@ -29,16 +29,16 @@ static const struct {
 	struct str name;
 	enum field field;
 } FIELDS[] = {
-	{ STR_INIT("type"), F_TYPE },
+	{ STR_INIT("type"), F_TYPE }, /* what each of the many removals has comes first */
 	{ STR_INIT("block_hashes"), F_HASHES },
+	{ STR_INIT("medium"), F_MEDIUM },
+	{ STR_INIT("group_idx"), F_GROUP },
 	{ STR_INIT("parent_block_hash"), F_PARENT },
 	{ STR_INIT("token_ids"), F_IDS },
 	{ STR_INIT("block_size"), F_BLOCK_SIZE },
 	{ STR_INIT("lora_id"), F_LORA_ID },
-	{ STR_INIT("medium"), F_MEDIUM },
 	{ STR_INIT("lora_name"), F_LORA_NAME },
 	{ STR_INIT("extra_keys"), F_EXTRA_KEYS },
-	{ STR_INIT("group_idx"), F_GROUP },
 	{ STR_INIT("kv_cache_spec_kind"), F_KIND },
 	{ STR_INIT("kv_cache_spec_sliding_window"), F_WINDOW },
 };

@@ -209,7 +209,7 @@ void kv_index_hold(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes)
 }
 
 /* How far ahead of its turn a delta's slot is fetched. */
-enum { AHEAD = 12 };
+enum { AHEAD = 24 };
 
 static uint64_t first_key(const struct kv_delta *d)
 {
@@ -225,6 +225,8 @@ void kv_index_apply(struct kv_index *x, kv_rank_id id, const struct kv_delta *d,
 	scrub(x, SHARDS_PER_STEP);
 	for (size_t i = 0; r->approx && i < n; i++)
 		kv_approx_confirm(r->approx, d[i].key);
+	for (size_t i = 0; i < MIN(n, (size_t)AHEAD); i++)
+		kv_prefetch(&x->held, first_key(&d[i]));
 	for (size_t i = 0; i < n; i++) {
 		if (i + AHEAD < n)
 			kv_prefetch(&x->held, first_key(&d[i + AHEAD]));

@@ -44,7 +44,9 @@ static inline uint32_t kv_home(const struct kv_shard *s, uint64_t key) { return 
 static inline void kv_prefetch(const struct kv_holders *h, uint64_t key)
 {
 	const struct kv_shard *s = kv_shard_of(h, key);
-	__builtin_prefetch(&s->slots[kv_home(s, key)]);
+	const struct kv_entry *home = &s->slots[kv_home(s, key)];
+	__builtin_prefetch(home);
+	__builtin_prefetch(home + KV_LINE);
 }
 
 /* The value at a key, 0 if none holds it. */

@@ -16,9 +16,13 @@ struct kv_slot {
 	uint16_t flags;          /* KV_SLOT_COPIES: some group holds more than one; KV_SLOT_SHARED: its key is counted in `shared` */
 } __attribute__((packed, aligned(4)));
 
+enum { KV_LINE_SLOTS = 3 };
+struct kv_line { struct kv_slot slots[KV_LINE_SLOTS]; uint32_t unused; };      /* a line of the cache: a search begins with one */
+
 struct kv_table {
-	struct kv_slot *slots;
-	uint32_t cap, n;
+	struct kv_line *lines;
+	void *raw;               /* what to free */
+	uint32_t n_lines, n;
 };
 
 void kv_table_done(struct kv_table *t);
@@ -27,7 +31,7 @@ void kv_table_prefetch(const struct kv_table *t, uint64_t hash);
 /* A new slot for a hash that is not there; it becomes real when the caller sets its groups. limit: most slots ever in use. */
 struct kv_slot *kv_table_add(struct kv_table *t, uint64_t hash, uint32_t limit);
 void kv_table_del(struct kv_table *t, struct kv_slot *s);
-static inline size_t kv_table_bytes(const struct kv_table *t) { return (size_t)t->cap * sizeof(struct kv_slot); }
+static inline size_t kv_table_bytes(const struct kv_table *t) { return (size_t)t->n_lines * sizeof(struct kv_line); }
 
 /* ---- kept.c: live batches that came while a replay was running, in order. */
 struct kv_kept { uint64_t seq; struct kv_batch *batch; size_t bytes; };
