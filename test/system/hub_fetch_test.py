@@ -114,7 +114,7 @@ def serve(start, tmp_path, hub, worker, monkeypatch, pool):
         monkeypatch.setenv(name, value)
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HOME", "HF_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
-    return Gateway(start, worker, args=pool)
+    return Gateway(start, worker, args=["--tokens-budget", "20s", *pool])
 
 
 def test_the_gateway_fetches_what_it_is_told_to(start, tmp_path, folder, hub_of, monkeypatch):   # noqa: F811
