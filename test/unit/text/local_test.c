@@ -180,6 +180,36 @@ static void golden_of_other_apis(void **state)
 	assert_true(c.equal > 150 && c.left < c.equal / 4);
 }
 
+/* Where a system message between others goes: merged into the first when the template raises, or would not compile in the worker's trial. */
+static void inline_system(void **state)
+{
+#define PLAIN "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+	static const struct { const char *template, *prompt, *why; } CASES[] = {
+		{ PLAIN, "system=a;user=b;system=c;", NULL },
+		{ "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('x') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}", "system=ac;user=b;", NULL },
+		{ "{%- generation %}{% endgeneration %}" PLAIN, "system=ac;user=b;", NULL },
+		{ "{# x #}{% generation %}{% endgeneration %}" PLAIN, NULL, "inline_system" },
+		{ "{{ strftime_now('%Y') }}" PLAIN, NULL, "inline_system" },
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		struct model m = { 0 };
+		struct buf out;
+		const char *why = NULL;
+		struct text_local_job job = chat(STR("{\"system\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"b\"},{\"role\":\"system\",\"content\":\"c\"}]}"));
+		job.form = TEXT_MESSAGES;
+		buf_init(&out, 1000);
+		assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, str_of(CASES[i].template)), ERR_OK);
+		assert_int_equal(text_local_prompt(m.s, &job, &out, &why), CASES[i].prompt ? ERR_OK : ERR_UNSUPPORTED);
+		if (CASES[i].prompt)
+			assert_true(str_eq(buf_str(&out), str_of(CASES[i].prompt)));
+		else
+			assert_string_equal(why, CASES[i].why);
+		buf_done(&out);
+		done(&m);
+	}
+}
+
 static void other_apis_only_for_a_known_version(void **state)
 {
 	struct model m = { 0 };
@@ -338,7 +368,7 @@ static void civil_days(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(inline_system), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
