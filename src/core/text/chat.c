@@ -7,10 +7,11 @@
 
 #include "base/must.h"
 #include "base/vec.h"
+#include "text/chat_probe.h"
 #include "text/chat_tool.h"
 #include "text/day.h"
 
-enum { CONFIG_MAX_BYTES = 64 << 20, KWARGS_MAX = 256, PROBE_MAX_BYTES = 16 << 20 };
+enum { CONFIG_MAX_BYTES = 64 << 20, KWARGS_MAX = 256 };
 
 #define CONTINUE_TAG STR("CONTINUE_FINAL_MESSAGE_TAG ")   /* what transformers appends to the text that is to be continued */
 
@@ -29,6 +30,7 @@ struct special {
 struct text_chat {
 	struct template plain, tools;   /* tools: when the request has tools; may be the same text compiled twice */
 	bool known_version;
+	struct str disabled_effort;     /* see text_convert_opts */
 	VEC(struct special) specials;   /* bos_token … as a template sees them */
 };
 
@@ -89,65 +91,6 @@ static const char *template_fault(const struct text_chat *c, const struct templa
 	return special_fault(c, t->jinja, config);
 }
 
-/* ---- may a system message stand between others? A worker tries, with next to no variables, and merges them into the first when the
- * template raises. */
-
-static struct jinja_val probe_messages(struct arena *a)
-{
-	struct jinja_val *p = arena_new(a, struct jinja_val, 4);
-	for (size_t i = 0; i < 4; i++) {
-		p[i] = jinja_dict_new(a, 2);
-		jinja_dict_put(a, p[i], jinja_str(STR("role")), jinja_str(i % 2 ? STR("user") : STR("system")));
-		jinja_dict_put(a, p[i], jinja_str(STR("content")), jinja_str(STR("t")));
-	}
-	return jinja_list_of(a, p, 4);
-}
-
-static enum text_inline_system probe_render(const struct jinja_template *t)
-{
-	struct arena a;
-	struct buf out;
-	struct jinja_fault fault;
-	if (jinja_uses_clock(t))
-		return TEXT_INLINE_UNKNOWN;
-	arena_init(&a, PROBE_MAX_BYTES);
-	buf_init(&out, PROBE_MAX_BYTES);
-	struct jinja_val vars = jinja_dict_new(&a, 2);
-	struct jinja_render_opts o = { .vars = &vars, .day_only = true };
-	jinja_dict_put(&a, vars, jinja_str(STR("messages")), probe_messages(&a));
-	jinja_dict_put(&a, vars, jinja_str(STR("add_generation_prompt")), jinja_bool(false));
-	enum err e = jinja_render(t, &o, &a, &out, &fault);
-	buf_done(&out);
-	arena_done(&a);
-	return e == ERR_OK ? TEXT_INLINE_STAYS : e == ERR_BAD_REQUEST ? TEXT_INLINE_MERGED : TEXT_INLINE_UNKNOWN;
-}
-
-static bool opens_generation(struct str s)
-{
-	while (s.n && (s.p[0] == '-' || s.p[0] == '+' || s.p[0] == ' ' || s.p[0] == '\n' || s.p[0] == '\t'))
-		s = str_skip(s, 1);
-	return str_starts(s, STR("generation")) && s.n > 10 && (s.p[10] == ' ' || s.p[10] == '-' || s.p[10] == '%');
-}
-
-static bool has_generation(struct str source)
-{
-	for (size_t at; (at = str_find(source, STR("{%"))) != SIZE_MAX;) {
-		source = str_skip(source, at + 2);
-		if (opens_generation(source))
-			return true;
-	}
-	return false;
-}
-
-/* The worker tries without the tag `generation`: a template that has it does not even compile there. */
-static enum text_inline_system probe(const struct jinja_template *t, struct str source)
-{
-	if (!has_generation(source))
-		return probe_render(t);
-	bool sure = str_find(source, STR("{#")) == SIZE_MAX && str_find(source, STR("raw")) == SIZE_MAX;
-	return sure ? TEXT_INLINE_MERGED : TEXT_INLINE_UNKNOWN;
-}
-
 static enum text_inline_system inline_of(const struct text_chat *c)
 {
 	enum text_inline_system plain = c->plain.inline_system, tools = c->tools.jinja ? c->tools.inline_system : plain;
@@ -162,7 +105,7 @@ static enum err load_template(struct text_chat *c, struct str source, const stru
 	ret_t->developer = str_find(source, STR("\"developer\"")) != SIZE_MAX || str_find(source, STR("'developer'")) != SIZE_MAX;
 	ret_t->content = str_find(source, STR("content")) != SIZE_MAX;
 	ret_t->why = template_fault(c, ret_t, config);
-	ret_t->inline_system = probe(ret_t->jinja, source);
+	ret_t->inline_system = text_probe_inline(ret_t->jinja, source);
 	return ERR_OK;
 }
 
@@ -277,10 +220,7 @@ static enum err parse_optional(struct str text, const char *name, struct json_do
 
 bool text_chat_convert_opts(const struct text_chat *c, struct text_convert_opts *ret_o)
 {
-	static const struct str NAMES[] = { STR_INIT("reasoning_effort"), STR_INIT("enable_thinking") };
-	*ret_o = (struct text_convert_opts){ .inline_system = inline_of(c) };
-	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
-		ret_o->effort_matters |= jinja_mentions(c->plain.jinja, NAMES[i]) || (c->tools.jinja && jinja_mentions(c->tools.jinja, NAMES[i]));
+	*ret_o = (struct text_convert_opts){ .inline_system = inline_of(c), .disabled_effort = c->disabled_effort };
 	return c->known_version;
 }
 
@@ -297,6 +237,8 @@ enum err text_chat_load(const struct text_chat_files *f, const struct tok *t, ch
 		e = parse_optional(f->model, "config.json", &d.model, why, why_cap);
 	if (e == ERR_OK)
 		e = load(c, f, &d, why, why_cap);
+	if (e == ERR_OK && c->known_version)
+		c->disabled_effort = text_probe_disabled_effort(c);
 	json_free(d.config);
 	json_free(d.processor);
 	json_free(d.model);

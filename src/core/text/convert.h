@@ -15,7 +15,7 @@ enum text_inline_system { TEXT_INLINE_UNKNOWN, TEXT_INLINE_STAYS, TEXT_INLINE_ME
 
 struct text_convert_opts {
 	enum text_inline_system inline_system;
-	bool effort_matters;     /* the template reads reasoning_effort or enable_thinking */
+	struct str disabled_effort;   /* what `thinking: disabled` means to the template: "none" or "low"; empty: not known */
 };
 
 /* form: RESPONSES or MESSAGES (count_tokens bodies as well). Appends the chat body to out. UNSUPPORTED: *ret_why says why; LIMIT. */

@@ -315,8 +315,12 @@ static enum err put_effort(struct text_conv *c, const struct json_val *body)
 	const struct json_val *mode = json_get(body, STR("thinking")), *config = json_get(body, STR("output_config"));
 	if (!text_conv_absent(mode) && !text_conv_is(mode, STR("enabled")) && !text_conv_is(mode, STR("adaptive")) && !text_conv_is(mode, STR("disabled")))
 		return text_conv_refuse(c, "thinking_form");
-	if (text_conv_is(mode, STR("disabled"))) /* which effort stands for it, the worker finds by trying */
-		return c->o->effort_matters ? text_conv_refuse(c, "thinking_disabled") : ERR_OK;
+	if (text_conv_is(mode, STR("disabled"))) {
+		if (!c->o->disabled_effort.n)
+			return text_conv_refuse(c, "thinking_disabled");
+		text_conv_put_str(c, STR("reasoning_effort"), c->o->disabled_effort);
+		return ERR_OK;
+	}
 	if (!text_conv_absent(config) && !json_is(config, JSON_OBJECT))
 		return text_conv_refuse(c, "output_config_form");
 	if (text_conv_absent(json_get(config, STR("effort"))))

@@ -210,6 +210,32 @@ static void inline_system(void **state)
 	}
 }
 
+/* Which effort stands for no thinking: found by trying the template. */
+static void thinking_disabled(void **state)
+{
+	static const struct { const char *template, *prompt; } CASES[] = {
+		{ "{{ enable_thinking }} {{ reasoning_effort }}", "False none" },
+		{ "{{ enable_thinking }}", "False" },
+		{ "{{ reasoning_effort if reasoning_effort in ['low', 'medium', 'high'] else 'max' }}", "low" },   /* none is max there */
+		{ "{% if reasoning_effort == 'none' %}{{ raise_exception('x') }}{% endif %}{{ reasoning_effort }}", "low" },
+		{ "x", "x" },
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		struct model m = { 0 };
+		struct buf out;
+		const char *why = NULL;
+		struct text_local_job job = chat(STR("{\"thinking\":{\"type\":\"disabled\"},\"messages\":[{\"role\":\"user\",\"content\":\"b\"}]}"));
+		job.form = TEXT_MESSAGES;
+		buf_init(&out, 1000);
+		assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, str_of(CASES[i].template)), ERR_OK);
+		assert_int_equal(text_local_prompt(m.s, &job, &out, &why), ERR_OK);
+		assert_true(str_eq(buf_str(&out), str_of(CASES[i].prompt)));
+		buf_done(&out);
+		done(&m);
+	}
+}
+
 static void other_apis_only_for_a_known_version(void **state)
 {
 	struct model m = { 0 };
@@ -368,7 +394,7 @@ static void civil_days(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(inline_system), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(inline_system), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
