@@ -74,7 +74,7 @@ def test_a_revision_may_be_a_commit(tmp_path, hub_of):
 
 @pytest.mark.parametrize("kw, words", [
     ({"status": 401}, "401"), ({"status": 403}, "403"), ({"status": 404}, "not on the hub"), ({"status": 500}, "500"), ({"token": "another"}, "HF_TOKEN"),
-    ({"way": "truncated"}, "tokenizer.json"), ({"way": "wrong"}, "digest"), ({"way": "no_digest"}, "no digest"),
+    ({"way": "truncated"}, "tokenizer.json: "), ({"way": "wrong"}, "digest"), ({"way": "no_digest"}, "no digest"),
 ])
 def test_what_is_not_right_is_not_kept(tmp_path, hub_of, kw, words):
     hub = hub_of(**kw)
@@ -96,6 +96,12 @@ def test_a_token_with_a_line_end_is_not_sent(tmp_path, hub_of):
     hub = hub_of()
     out = tokenize(tmp_path, hub, HF_TOKEN="a\r\nX-Other: b")
     assert out.returncode == 1 and b"token" in out.stderr and not hub.seen
+
+
+@pytest.mark.parametrize("endpoint", ["http://user:pass@127.0.0.1:1", "ftp://x", "nonsense", "file:///etc"])
+def test_an_endpoint_is_an_address_without_a_password(tmp_path, hub_of, endpoint):
+    out = tokenize(tmp_path, hub_of(), HF_ENDPOINT=endpoint)
+    assert out.returncode == 1 and b"HF_ENDPOINT" in out.stderr and b"pass@" not in out.stderr
 
 
 def test_two_processes_at_once(tmp_path, hub_of):

@@ -120,7 +120,11 @@ static enum err get_at(struct fetching *g, const char *url, int64_t timeout_us, 
 	struct http_get_opts o = { .url = url, .bearer = own ? g->f->hub->token : STR(""), .max_bytes = body->max, .timeout_us = timeout_us, .stall_us = STALL_US,
 		.stop = g->f->stop, .progress = say_progress, .arg = g };
 	enum err e = http_get(&o, g->a, body, ret);
-	return e == ERR_OK ? e : fail(g, e, arena_printf(g->a, "%s: %s%s%s", g->file, err_text(e), ret->why[0] ? ": " : "", ret->why));
+	if (e == ERR_OK)
+		return e;
+	/* our own end of it has curl say that it could not write */
+	bool ours = e == ERR_LIMIT || e == ERR_CLIENT_GONE || !ret->why[0];
+	return fail(g, e, arena_printf(g->a, "%s: %s", g->file, e == ERR_CLIENT_GONE ? "no longer wanted" : ours ? err_text(e) : ret->why));
 }
 
 /* Follows redirects; never from https to http. */
@@ -307,6 +311,13 @@ enum err model_fetch_repo(const struct model_fetch *f, struct arena *a, struct s
 	return e;
 }
 
+/* Without a password in it: it is logged. */
+static bool is_endpoint(struct str text)
+{
+	struct url u;
+	return url_parse(text, &u) == ERR_OK && (u.scheme == URL_HTTP || u.scheme == URL_HTTPS);
+}
+
 enum err model_find_or_fetch(const struct model_fetch *f, struct arena *a, struct str *ret_folder, struct str *ret_why)
 {
 	if (model_find_repo(model_hub_cache(a), f->repo, f->revision, a, ret_folder) == ERR_OK ||
@@ -315,6 +326,10 @@ enum err model_find_or_fetch(const struct model_fetch *f, struct arena *a, struc
 	if (f->hub->offline) {
 		*ret_why = STR("not in a cache on this machine, and HF_HUB_OFFLINE is set");
 		return ERR_NOT_FOUND;
+	}
+	if (!is_endpoint(f->hub->endpoint)) {
+		*ret_why = STR("HF_ENDPOINT is not http://HOST or https://HOST");
+		return ERR_BAD_REQUEST;
 	}
 	if (!f->cache.n) {
 		*ret_why = STR("no folder for a cache: neither XDG_CACHE_HOME nor HOME is set");
