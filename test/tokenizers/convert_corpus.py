@@ -40,7 +40,7 @@ def assistant_a(r):
         return r.choice(TEXTS)
     blocks = []
     if r.random() < 0.3:
-        blocks.append({"type": "thinking", "thinking": pick(r, "let me see", "step\none"), "signature": "s"})
+        blocks.append({"type": "thinking", "thinking": pick(r, "let me see", "step\none", ""), "signature": "s"})
     if r.random() < 0.1:
         blocks.append({"type": "redacted_thinking", "data": "QUJD"})
     blocks += [text_block(r) for _ in range(r.randrange(3))]

@@ -132,7 +132,7 @@ static enum err count_text(struct text_conv *c, const struct json_val *block, st
 static enum err thinking(struct text_conv *c, const struct json_val *block, struct blocks *b)
 {
 	struct str text;
-	if (!json_str(json_get(block, STR("thinking")), &text) || text.n == 0)
+	if (!json_str(json_get(block, STR("thinking")), &text))
 		return text_conv_refuse(c, "thinking_form");
 	b->reasoning = true;
 	return buf_add(&c->text, text);

@@ -171,10 +171,10 @@ static enum err reasoning(struct text_conv *c, struct open *a, const struct json
 {
 	const struct json_val *content = json_get(item, STR("content")), *summary = json_get(item, STR("summary"));
 	struct json_iter first = json_each(json_len(content) ? content : summary);
-	struct str text;
+	struct str text = { 0 };
 	if (!text_conv_absent(json_get(item, STR("encrypted_content"))) || !json_is(summary, JSON_ARRAY) || !text_conv_absent(json_get(item, STR("status"))))
 		return text_conv_refuse(c, "reasoning_form");
-	if (!json_next(&first) || !text_part(first.val, json_len(content) ? STR("reasoning_text") : STR("summary_text"), &text) || !text.n)
+	if (json_next(&first) && !text_part(first.val, json_len(content) ? STR("reasoning_text") : STR("summary_text"), &text))
 		return text_conv_refuse(c, "reasoning_form");
 	if (a->has_reasoning)
 		close_open(c, a);
