@@ -112,7 +112,7 @@ static enum text_form form_of(struct str kind)
 
 static void check_body(struct model *m, const struct json_val *line, struct counts *c)
 {
-	struct str kind, body, prompt;
+	struct str kind, body = { 0 }, prompt;
 	struct text_ids *ids;
 	const char *why = NULL;
 	assert_true(json_str(json_get(line, STR("kind")), &kind) && json_str(json_get(line, STR("body")), &body));
