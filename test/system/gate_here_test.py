@@ -4,7 +4,7 @@ import json
 import pytest
 
 from conftest import eventually
-from gate_local_ids_test import body, folder, ids_of, made, ready   # noqa: F401 (folder is a fixture)
+from gate_local_ids_test import Worker, body, folder, ids_of, made, ready   # noqa: F401 (folder is a fixture)
 from gateway import Gateway
 from upstream import Upstream, whole
 
@@ -81,6 +81,19 @@ def test_other_apis_are_keyed(world, folder, path, request_body, chat):   # noqa
     for i in range(3):
         gw.call("POST", path, {**request_body, "temperature": 1, "metadata": {"i": str(i)}, **({"system": f"v{i}"} if "system" in request_body else {"instructions": f"v{i}"})})
     assert eventually(lambda: "event=tokenizer_distrusted" in gw.process.text, 5)
+
+
+def test_not_before_a_worker_agreed(start, folder):   # noqa: F811
+    with Worker(folder) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens-budget", "20s"])
+        ready(gw)
+        ask = {"model": "m", "messages": TALK}
+        gw.call("POST", "/tokenize", ask)
+        assert own(gw, "tokenize") == 0
+        assert gw.chat(body("x")).status == 200
+        assert eventually(lambda: gw.metric('kvasir_token_ids_compared_total{result="same"}') == 1, 20)
+        gw.call("POST", "/tokenize", ask)
+        assert eventually(lambda: own(gw, "tokenize") == 1, 5)
 
 
 def test_an_unknown_version_is_not_guessed(start, folder):   # noqa: F811

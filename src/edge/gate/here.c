@@ -1,6 +1,6 @@
 /* Questions about tokens that the tokenizer in this process can answer: /tokenize, /detokenize, /v1/messages/count_tokens, in the words
  * of a vLLM 0.32 worker. Everything that is not surely what the worker would say goes on to it: another member, a long body, a prompt
- * that does not fit the model, a tokenizer that ever differed. The outcome in log and metrics tells which: own, or done. */
+ * that does not fit the model, a tokenizer that ever differed or was never compared. The outcome in log and metrics tells which: own, or done. */
 #include "gate/gate_priv.h"
 
 enum { TEXT_MAX_BYTES = 16 << 20 };
@@ -124,10 +124,14 @@ static const struct { struct str path; bool (*answer)(struct gate_req *r, const 
 	{ STR_INIT("/v1/messages/count_tokens"), count_tokens },
 };
 
+/* Where workers may be asked, one has agreed with it before. */
 static bool trusted(const struct gate_req *r)
 {
 	const struct model *m = r->model ? r->model->tokenizer : NULL;
-	return m && r->hr && r->facts.model.n && r->body_bytes <= GATE_LOCAL_INLINE_BYTES && model_state(m) == MODEL_READY && model_info(m).different == 0;
+	if (!m || !r->hr || !r->facts.model.n || r->body_bytes > GATE_LOCAL_INLINE_BYTES || model_state(m) != MODEL_READY)
+		return false;
+	struct model_info i = model_info(m);
+	return i.different == 0 && (i.agreed || !r->model->text_from_workers);
 }
 
 static bool put_answer(struct gate_req *r, size_t call, struct buf *out)
