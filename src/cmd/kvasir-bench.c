@@ -4,10 +4,12 @@
 
 #include "base/base.h"
 #include "bench/run.h"
+#include "bench/tokenize.h"
 #include "bench/truth.h"
 
 static const struct { const char *name, *what; int (*fn)(int argc, char **argv); } verbs[] = {
 	{ "run", "play a workload against a server and measure what its users see", bench_run },
+	{ "tokenize", "measure what token ids cost with a model's tokenizer and template", bench_tokenize },
 	{ "truth", "replay recordings of real workers and compare predicted with reported cached tokens", bench_truth },
 };
 

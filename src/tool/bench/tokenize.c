@@ -1,0 +1,248 @@
+/* tokenize.c: what the gateway's way from a request's body to block keys costs, on one thread. Lines of name, value and unit. */
+#include "bench/tokenize.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/must.h"
+#include "base/vec.h"
+#include "io/file.h"
+#include "kv/key.h"
+#include "text/local.h"
+
+enum { CHATS = 100, CHAT_TOK = 10000, TURN_BYTES = 1500, NEW_BYTES = 900, BLOCK_TOK = 16, TEXT_MAX_BYTES = 64 << 20, RUN_BYTES = 1000000 };
+
+static const char usage[] = "usage: kvasir-bench tokenize --model-dir DIR TEXT_FILE\n\n"
+			    "What token ids cost with the tokenizer and the chat template of DIR, one thread, wall time. Chats of about 10,000 tokens are\n"
+			    "made of TEXT_FILE (UTF-8, of some hundred KB at least). Each line: what, value, unit.\n";
+
+struct bench {
+	struct text_local *l;
+	struct text_local_scratch *s;
+	struct str text;
+	VEC(double) ms;
+	size_t n_tok;
+};
+
+static void print(const char *name, double value, const char *unit) { printf("%-60s %10.3f %s\n", name, value, unit); }
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void print_times(struct bench *b, const char *name)
+{
+	char line[128];
+	qsort(b->ms.p, b->ms.n, sizeof(b->ms.p[0]), by_value);
+	snprintf(line, sizeof(line), "%s, p50", name);
+	print(line, b->ms.p[b->ms.n / 2], "ms");
+	snprintf(line, sizeof(line), "%s, p99", name);
+	print(line, b->ms.p[b->ms.n * 99 / 100], "ms");
+	b->ms.n = 0;
+}
+
+static double ms_since(struct mono t) { return (double)mono_diff_us(io_clock(), t) / 1e3; }
+
+/* ---- bodies */
+
+static void put_json_text(struct buf *b, struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		enum err e = c == '"' || c == '\\' ? buf_printf(b, "\\%c", c) : c < 0x20 ? buf_printf(b, "\\u%04x", c) : buf_add_byte(b, (char)c);
+		must(e == ERR_OK);
+	}
+}
+
+/* n bytes or so of the text, whole characters, from some place of it on (round and round). */
+static struct str piece(const struct bench *b, size_t from, size_t n)
+{
+	from %= b->text.n - n - 8;
+	while (((unsigned char)b->text.p[from] & 0xc0) == 0x80)
+		from++;
+	while (((unsigned char)b->text.p[from + n] & 0xc0) == 0x80)
+		n++;
+	return str_sub(b->text, from, n);
+}
+
+/* The first `bytes` of chat number k, and with `turn` its next turn: an answer and a question. */
+static void make_chat(const struct bench *b, struct buf *out, size_t k, size_t bytes, bool turn)
+{
+	size_t n = bytes / TURN_BYTES / 2 * 2 + 1, at = k * 7919;
+	buf_clear(out);
+	must(buf_add(out, STR("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"You are a helpful assistant.\"}")) == ERR_OK);
+	for (size_t i = 0; i < n + (turn ? 2 : 0); i++) {
+		must(buf_printf(out, ",{\"role\":\"%s\",\"content\":\"", i % 2 ? "assistant" : "user") == ERR_OK);
+		put_json_text(out, piece(b, at + i * TURN_BYTES, i < n ? TURN_BYTES : NEW_BYTES / 2));
+		must(buf_add(out, STR("\"}")) == ERR_OK);
+	}
+	must(buf_add(out, STR("]}")) == ERR_OK);
+}
+
+/* ---- measuring */
+
+/* One body all the way: parsed, rendered, tokenised, keyed. */
+static bool run(struct bench *b, struct text_local_scratch *s, struct str body, struct tok_memo *memo)
+{
+	struct text_local_job job = { .form = TEXT_CHAT, .body = body, .now_s = 1772366096, .max_tok = 1 << 24, .memo = memo };
+	struct text_ids *ids;
+	const char *why = "";
+	struct mono start = io_clock();
+	if (text_local_ids(s, &job, &ids, &why) != ERR_OK) {
+		fprintf(stderr, "kvasir-bench tokenize: the template or tokenizer refuses a chat: %s\n", why);
+		return false;
+	}
+	size_t n = ids->prompts[0].n;
+	uint64_t *keys = must_malloc((n / BLOCK_TOK + 1) * sizeof(*keys));
+	(void)kv_prompt_keys(kv_seed((struct str){ 0 }), ids->prompts[0].ids, n, BLOCK_TOK, NULL, keys);
+	VEC_PUSH(&b->ms, ms_since(start));
+	b->n_tok = n;
+	free(keys);
+	text_ids_unref(ids);
+	return true;
+}
+
+static bool chats(struct bench *b, size_t bytes)
+{
+	struct buf body;
+	struct tok_memo *memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 256 << 20, .least_bytes = TOK_MEMO_LEAST_BYTES });
+	bool ok = true;
+	buf_init(&body, TEXT_MAX_BYTES);
+	for (size_t k = 0; ok && k < CHATS / 4; k++) {
+		struct text_local_scratch *cold = text_local_scratch_new(b->l, TOK_CACHE_BYTES);
+		make_chat(b, &body, k, bytes, false);
+		ok = run(b, cold, buf_str(&body), NULL);
+		text_local_scratch_free(cold);
+	}
+	if (ok)
+		print_times(b, "chat of 10k tokens, empty word cache");
+	for (size_t k = 0; ok && k < 2 * CHATS; k++) {
+		make_chat(b, &body, k % CHATS, bytes, false);
+		ok = run(b, b->s, buf_str(&body), NULL);
+		b->ms.n = k == CHATS - 1 ? 0 : b->ms.n;
+	}
+	if (ok)
+		print_times(b, "chat of 10k tokens, words known");
+	for (size_t k = 0; ok && k < CHATS; k++) {
+		make_chat(b, &body, k, bytes, false);
+		ok = run(b, b->s, buf_str(&body), memo);
+		b->ms.n -= ok;
+		make_chat(b, &body, k, bytes, true);
+		ok = ok && run(b, b->s, buf_str(&body), memo);
+	}
+	if (ok) {
+		print_times(b, "its next turn");
+		print("tokens of the last chat", (double)b->n_tok, "tokens");
+	}
+	buf_done(&body);
+	tok_memo_unref(memo);
+	return ok;
+}
+
+/* Bytes of text of CHAT_TOK tokens; the whole text is done once for it. */
+static bool measure_text(struct bench *b, size_t *ret_bytes)
+{
+	const struct tok *t = text_local_tok(b->l);
+	struct tok_scratch *s = tok_scratch_new(t, TOK_CACHE_BYTES);
+	struct tok_ids ids = { 0 };
+	struct mono start = io_clock();
+	bool ok = tok_encode(t, s, &(struct tok_job){ .text = b->text }, &ids) == ERR_OK && ids.n;
+	if (ok) {
+		print("the whole text, empty word cache", (double)b->text.n / 1e3 / ms_since(start), "MB/s");
+		*ret_bytes = b->text.n * CHAT_TOK / ids.n;
+	}
+	tok_ids_done(&ids);
+	tok_scratch_free(s);
+	return ok;
+}
+
+static void one_letter(struct bench *b)
+{
+	const struct tok *t = text_local_tok(b->l);
+	struct tok_scratch *s = tok_scratch_new(t, 0);
+	char *text = must_malloc(2 * RUN_BYTES);
+	double ms[2];
+	memset(text, 'a', 2 * RUN_BYTES);
+	for (size_t i = 0; i < 2; i++) {
+		struct tok_ids ids = { 0 };
+		struct mono start = io_clock();
+		must(tok_encode(t, s, &(struct tok_job){ .text = { text, RUN_BYTES << i } }, &ids) == ERR_OK);
+		ms[i] = ms_since(start);
+		tok_ids_done(&ids);
+	}
+	print("1 MB of one letter", ms[0], "ms");
+	print("2 MB of it, as many times as long", ms[1] / ms[0], "times");
+	free(text);
+	tok_scratch_free(s);
+}
+
+static enum err load(const char *folder, struct bench *b, char *why, size_t why_cap)
+{
+	struct buf bufs[TEXT_FILE_COUNT] = { 0 };
+	struct text_local_files f = { .known_version = true };
+	char path[4096];
+	for (size_t i = 0; i < TEXT_FILE_COUNT; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, text_file_names[i]);
+		if (io_file_read(path, TOK_MAX_FILE_BYTES, &bufs[i]) == ERR_OK)
+			f.text[i] = buf_str(&bufs[i]);
+	}
+	struct mono start = io_clock();
+	enum err e = text_local_load(&f, why, why_cap, &b->l);
+	if (e == ERR_OK) {
+		print("loading", ms_since(start), "ms");
+		print("memory of the tokenizer", (double)text_local_bytes(b->l) / 1e6, "MB");
+	}
+	for (size_t i = 0; i < TEXT_FILE_COUNT; i++)
+		buf_done(&bufs[i]);
+	return e;
+}
+
+static int measure(struct bench *b, const char *folder, const char *file)
+{
+	struct buf text;
+	char why[512] = "";
+	size_t bytes = 0;
+	if (io_file_read(file, TEXT_MAX_BYTES, &text) != ERR_OK || text.n < 100000) {
+		fprintf(stderr, "kvasir-bench tokenize: %s: not a text of 100 KB or more\n", file);
+		return 2;
+	}
+	b->text = buf_str(&text);
+	bool ok = load(folder, b, why, sizeof(why)) == ERR_OK;
+	if (!ok)
+		fprintf(stderr, "kvasir-bench tokenize: %s: %s\n", folder, why);
+	if (ok) {
+		b->s = text_local_scratch_new(b->l, TOK_CACHE_BYTES);
+		ok = measure_text(b, &bytes) && chats(b, bytes);
+		one_letter(b);
+		text_local_scratch_free(b->s);
+		text_local_unref(b->l);
+	}
+	VEC_FREE(&b->ms);
+	buf_done(&text);
+	return ok ? 0 : 1;
+}
+
+int bench_tokenize(int argc, char **argv)
+{
+	static const struct option options[] = { { "model-dir", 1, 0, 'm' }, { "help", 0, 0, 'h' }, { 0 } };
+	struct bench b = { 0 };
+	const char *folder = NULL;
+	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+		if (c == 'h') {
+			fputs(usage, stdout);
+			return 0;
+		}
+		if (c != 'm')
+			return 2;
+		folder = optarg;
+	}
+	if (!folder || optind + 1 != argc) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	return measure(&b, folder, argv[optind]);
+}
