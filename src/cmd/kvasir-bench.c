@@ -25,8 +25,12 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
 		return help(stdout, 0);
+	if (argc > 1 && strcmp(argv[1], "--version") == 0)
+		return printf("kvasir-bench %s\n", KVASIR_VERSION) < 0;
 	for (size_t i = 0; argc > 1 && i < ARRAY_LEN(verbs); i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].fn(argc - 1, argv + 1);
+	if (argc > 1)
+		fprintf(stderr, "kvasir-bench: '%s' is no verb of kvasir-bench\n", argv[1]);
 	return help(stderr, 2);
 }

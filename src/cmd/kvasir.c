@@ -8,7 +8,6 @@
 #include "conf/args.h"
 #include "conf/store.h"
 #include "ctl/ctl.h"
-#include "ctl/ctl.h"
 #include "feed/feed.h"
 #include "gate/gate.h"
 #include "io/thread.h"
@@ -335,9 +334,6 @@ static const struct {
 	{ "check", "all faults of configuration files at once", ctl_check },
 	{ "explain", "why a request went, or would go, where it did", ctl_explain },
 	{ "get", "workers, pools or the index of a running gateway", ctl_get },
-	{ "check", "read a configuration and report every fault of it", ctl_check },
-	{ "explain", "why a request went where it went, or would go", ctl_explain },
-	{ "get", "workers, pools or the index of a running gateway", ctl_get },
 	{ "tokenize", "the token ids of a text, by the gateway's own tokenizer", tokenize_main },
 };
 
@@ -359,5 +355,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		if (!strcmp(verb, verbs[i].name))
 			return verbs[i].fn(argc - 2, argv + 2);
+	if (verb[0])
+		fprintf(stderr, "kvasir: '%s' is no verb of kvasir\n", verb);
 	return help(stderr, 2);
 }

@@ -11,6 +11,15 @@ def kvasir(*args, stdin=None):
     return subprocess.run([BIN_DIR / "kvasir", *map(str, args)], capture_output=True, text=True, timeout=20, check=False, input=stdin)
 
 
+def test_help_lists_each_verb_once():
+    r = kvasir("help")
+    verbs = [line.split()[0] for line in r.stdout.splitlines() if line.startswith("  ")]
+    assert r.returncode == 0 and verbs == ["serve", "check", "explain", "get", "tokenize"], r.stdout
+    assert all(kvasir(v, "--help").returncode == 0 and kvasir(v, "--help").stdout for v in verbs)
+    r = kvasir("relay")
+    assert r.returncode == 2 and "'relay' is no verb" in r.stderr and "serve" in r.stderr
+
+
 def test_check(tmp_path):
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text("apiVersion: kvasir.dev/v1alpha1\nkind: WorkerPool\nmetadata: {name: p}\nspec:\n  workers: [http://a:1]\n")

@@ -86,7 +86,7 @@ static int show(const struct kind *k, struct str format, struct str body)
 	return ctl_print(&b, e);
 }
 
-struct args { struct str kind, admin, format; bool bad; };
+struct args { struct str kind, admin, format; bool bad, help; };
 
 static struct args read_args(int argc, char **argv)
 {
@@ -98,6 +98,8 @@ static struct args read_args(int argc, char **argv)
 			a.admin = str_of(argv[++i]);
 		else if ((str_eq(s, STR("-o")) || str_eq(s, STR("--output"))) && more)
 			a.format = str_of(argv[++i]);
+		else if (str_eq(s, STR("--help")) || str_eq(s, STR("-h")))
+			a.help = true;
 		else if (a.kind.n == 0 && !str_starts(s, STR("-")))
 			a.kind = s;
 		else
@@ -113,9 +115,9 @@ int ctl_get(int argc, char **argv)
 	const struct kind *k = kind_of(a.kind);
 	struct buf body;
 	int status;
-	if (a.bad || k == NULL) {
-		fprintf(stderr, "usage: kvasir get workers|pools|index [--admin URL] [-o table|json|yaml]\nURL is the admin port, http://127.0.0.1:9090 by default.\n");
-		return 2;
+	if (a.bad || a.help || k == NULL) {
+		fprintf(a.help ? stdout : stderr, "usage: kvasir get workers|pools|index [--admin URL] [-o table|json|yaml]\nURL is the admin port, http://127.0.0.1:9090 by default.\n");
+		return a.help ? 0 : 2;
 	}
 	if (!ctl_fetch(a.admin, STR("GET"), str_of(k->target), (struct str){ 0 }, &status, &body))
 		return 1;
