@@ -18,7 +18,7 @@ struct bench_load_opts {
 	struct str api_key;            /* sent as bearer when given */
 	uint64_t seed;
 	double time_scale;             /* 1 */
-	double duration_s;             /* simulated; when the closed loop stops starting sessions */
+	double duration_s;             /* simulated; no turn of a session is begun after it */
 	double drain_s;                /* simulated: how long the last requests may take */
 	uint32_t concurrency;          /* 0 = open loop */
 	bool stream, completions;      /* completions: POST /v1/completions with a string prompt */

@@ -24,7 +24,7 @@ static const char usage[] =
 	"  --model NAME        the model member of each request              (default: none is sent)\n"
 	"  --rate R            requests a second of simulated time, > 0      (default 4; a trace: its own times)\n"
 	"  --concurrency C     closed loop of C sessions instead, 1..4096\n"
-	"  --duration S        seconds of simulated time, > 0                (default 60)\n"
+	"  --duration S        simulated seconds in which requests begin, > 0 (default 60)\n"
 	"  --warmup S          requests intended before S do not count       (default 0)\n"
 	"  --drain S           how long the last answers may take            (default 60)\n"
 	"  --time-scale X      the server runs X times faster than real      (default 1; as given to kvasir-sim)\n"

@@ -288,15 +288,14 @@ static void turn_over(struct talk *t, bool ok)
 	if (s->ttft_s == 0)
 		s->ttft_s = s->e2e_s;
 	t->sh->on_turn(t->sh->arg, false, ok);
-	t->turn++;
-	if (!ok || t->turn >= t->s->n_turns) {
+	double think_s = t->s->turns[t->turn++].think_s;
+	t->intended_s = sim_now(t) + think_s;
+	if (!ok || t->turn >= t->s->n_turns || t->intended_s > t->sh->o->duration_s) {
 		talk_free(t);
 		return;
 	}
 	add_message(t, STR("assistant"), buf_str(&t->reply));
 	buf_clear(&t->reply);
-	double think_s = t->s->turns[t->turn - 1].think_s;
-	t->intended_s = sim_now(t) + think_s;
 	io_timer_after(t->think, (int64_t)(think_s * 1e6 / t->sh->o->time_scale));
 }
 
