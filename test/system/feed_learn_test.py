@@ -51,6 +51,18 @@ def test_data_parallel_ranks(start):
     assert {r["events_endpoint"] for r in only(g)["ranks"]} == {f"tcp://127.0.0.1:{fleet.events_port(0, r)}" for r in (0, 1)}
 
 
+def test_the_rank_that_holds_the_prompt_is_named_to_the_worker(start):
+    """an idle worker without X-data-parallel-rank takes its first rank; the prompt is in the cache of the second"""
+    fleet = Fleet(start, 1, ranks=2)
+    g = Gateway(start, fleet.url(), args=[*EVENTS, "--tokens-budget", "5s"])
+    assert eventually(lambda: len(only(g)["ranks"]) == 2 and all(r["events_seen"] for r in only(g)["ranks"]), 5), g.workers()
+    text = words(200)
+    assert fleet.chat(text, headers=["X-data-parallel-rank: 1"]).status == 200
+    assert eventually(lambda: only(g)["ranks"][1]["index_blocks"] > 5, 5), g.workers()
+    line = g.log(g.chat({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 2}).headers["x-request-id"])
+    assert int(line["overlap_tok"]) == int(line["cached_tok"]) > 150, line
+
+
 def test_adapters_are_no_base_models(start):
     with Worker(models=[card("base"), card("tuned", parent="base", max_model_len=None)]) as up:
         g = Gateway(start, up.url, args=EVENTS)

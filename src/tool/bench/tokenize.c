@@ -170,7 +170,7 @@ static void one_letter(struct bench *b)
 	for (size_t i = 0; i < 2; i++) {
 		struct tok_ids ids = { 0 };
 		struct mono start = io_clock();
-		must(tok_encode(t, s, &(struct tok_job){ .text = { text, RUN_BYTES << i } }, &ids) == ERR_OK);
+		must(tok_encode(t, s, &(struct tok_job){ .text = { text, (size_t)RUN_BYTES << i } }, &ids) == ERR_OK);
 		ms[i] = ms_since(start);
 		tok_ids_done(&ids);
 	}
