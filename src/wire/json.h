@@ -33,6 +33,7 @@ void json_free(struct json_doc *d);
 const struct json_val *json_root(const struct json_doc *d);
 
 bool json_is(const struct json_val *v, enum json_type t);
+static inline bool json_absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL); }   /* null says the same as nothing */
 const struct json_val *json_get(const struct json_val *object, struct str key);   /* the last such member, or NULL */
 size_t json_len(const struct json_val *v);                                         /* elements or members; 0 for others */
 /* Typed reads: false (and ret untouched) when v is absent or of another type. */

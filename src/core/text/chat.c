@@ -276,8 +276,6 @@ struct request {
 	bool generate, resume, special;
 };
 
-static bool null_or_absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL); }
-
 static enum err flag(struct request *r, const struct json_val *body, struct str name, bool def, bool *ret_b)
 {
 	const struct json_val *v = json_get(body, name);
@@ -297,12 +295,12 @@ static enum err refuse_odd_members(struct request *r, const struct json_val *bod
 	};
 	struct str choice;
 	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
-		if (!null_or_absent(json_get(body, ODD[i].name)))
+		if (!json_absent(json_get(body, ODD[i].name)))
 			return text_shape_refuse(&r->shape, ODD[i].why);
-	if (!null_or_absent(json_get(json_get(body, STR("kv_transfer_params")), STR("prompt_token_ids"))))
+	if (!json_absent(json_get(json_get(body, STR("kv_transfer_params")), STR("prompt_token_ids"))))
 		return text_shape_refuse(&r->shape, "ids_in_kv_transfer_params");
 	/* a worker's switch decides whether the template sees the tools then */
-	if (!null_or_absent(json_get(body, STR("tools"))) && json_str(json_get(body, STR("tool_choice")), &choice) && str_eq(choice, STR("none")))
+	if (!json_absent(json_get(body, STR("tools"))) && json_str(json_get(body, STR("tool_choice")), &choice) && str_eq(choice, STR("none")))
 		return text_shape_refuse(&r->shape, "tool_choice_none");
 	return ERR_OK;
 }
@@ -341,7 +339,7 @@ static bool unset(const struct json_val *v)
 
 static enum err put_kwargs(struct request *r, const struct json_val *kwargs)
 {
-	if (null_or_absent(kwargs))
+	if (json_absent(kwargs))
 		return ERR_OK;
 	if (!json_is(kwargs, JSON_OBJECT) || json_len(kwargs) > KWARGS_MAX)
 		return text_shape_refuse(&r->shape, "kwargs_form");
@@ -368,7 +366,7 @@ static enum err put_effort(struct request *r, const struct json_val *body)
 	const struct json_val *v = json_get(body, STR("reasoning_effort"));
 	struct str effort = { 0 };
 	bool known = false;
-	if (null_or_absent(v))
+	if (json_absent(v))
 		return ERR_OK;
 	(void)json_str(v, &effort);
 	for (size_t i = 0; i < ARRAY_LEN(EFFORTS); i++)
@@ -389,11 +387,11 @@ static enum err put_documents(struct request *r, const struct json_val *body)
 	const struct json_val *own = json_get(body, STR("documents")), *v = own;
 	struct jinja_val list = JINJA_V_NONE;
 	struct str s;
-	if (null_or_absent(own)) {
+	if (json_absent(own)) {
 		own = NULL;
 		v = json_get(json_get(body, STR("chat_template_kwargs")), STR("documents"));
 	}
-	if (!null_or_absent(v)) {
+	if (!json_absent(v)) {
 		if (!json_is(v, JSON_ARRAY))
 			return text_shape_refuse(&r->shape, "documents_form");
 		for (struct json_iter it = json_each(v); json_next(&it);) {
@@ -429,7 +427,7 @@ static enum err put_vars(struct request *r, const struct json_val *body)
 	TRY(put_kwargs(r, json_get(body, STR("chat_template_kwargs"))));
 	TRY(put_effort(r, body));
 	TRY(put_documents(r, body));
-	if (!null_or_absent(tools))
+	if (!json_absent(tools))
 		TRY(text_shape_tools(&r->shape, tools, &list));
 	text_shape_put(&r->shape, r->vars, STR("tools"), list);
 	text_shape_put(&r->shape, r->vars, STR("add_generation_prompt"), jinja_bool(r->generate));
@@ -514,7 +512,7 @@ static enum err render(struct request *r, int64_t now_s, struct buf *out)
 
 enum err text_chat_render(const struct text_chat *c, const struct text_chat_job *job, struct buf *out, bool *ret_special, const char **ret_why)
 {
-	struct request r = { .c = c, .t = null_or_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools };
+	struct request r = { .c = c, .t = json_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools };
 	size_t had = out->n;
 	r.shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .name_first = job->from_responses, .why = r.t->why };
 	enum err e = r.t->why ? ERR_UNSUPPORTED : refuse_odd_members(&r, job->body);

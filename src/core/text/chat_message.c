@@ -15,8 +15,6 @@ struct part {
 };
 typedef VEC(struct part) part_vec;
 
-static bool null_or_absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL); }
-
 /* Members that make a part more than text, or text of another kind. */
 static bool odd_member(struct str key)
 {
@@ -179,9 +177,9 @@ static enum err reasoning(struct text_shape *s, const struct json_val *m, struct
 {
 	const struct json_val *v = json_get(m, STR("reasoning"));
 	struct str text;
-	if (null_or_absent(v))
+	if (json_absent(v))
 		v = json_get(m, STR("reasoning_content"));
-	if (null_or_absent(v))
+	if (json_absent(v))
 		return ERR_OK;
 	if (!json_str(v, &text))
 		return text_shape_refuse(s, "message_form");
@@ -197,7 +195,7 @@ static enum err assistant(struct text_shape *s, const struct json_val *m, struct
 {
 	const struct json_val *calls = json_get(m, STR("tool_calls"));
 	struct jinja_val list;
-	if (!null_or_absent(calls)) {
+	if (!json_absent(calls)) {
 		TRY(text_shape_tool_calls(s, calls, &list));
 		if (list.list->n)
 			text_shape_put(s, dict, STR("tool_calls"), list);
@@ -227,7 +225,7 @@ static enum err message(struct text_shape *s, const struct json_val *m, struct j
 	if (str_eq(role, STR("developer"))) {
 		if (!s->known_version)
 			return text_shape_refuse(s, "version");
-		if (!null_or_absent(json_get(m, STR("tools"))))
+		if (!json_absent(json_get(m, STR("tools"))))
 			return text_shape_refuse(s, "developer_tools");
 		text_shape_put(s, dict, STR("tools"), JINJA_V_NONE);
 	}

@@ -18,7 +18,7 @@ static enum err add_system(struct text_conv *c, const struct json_val *v, bool s
 	for (struct json_iter it = json_each(v); json_next(&it);) {
 		if (!text_conv_is(it.val, STR("text")))
 			return text_conv_refuse(c, "system_form");
-		if (text_conv_absent(json_get(it.val, STR("text"))))
+		if (json_absent(json_get(it.val, STR("text"))))
 			continue;
 		if (!json_str(json_get(it.val, STR("text")), &text))
 			return text_conv_refuse(c, "system_form");
@@ -26,14 +26,6 @@ static enum err add_system(struct text_conv *c, const struct json_val *v, bool s
 			TRY(buf_add(&c->text, text));
 	}
 	return ERR_OK;
-}
-
-static void put_text_message(struct text_conv *c, struct str role, struct str text)
-{
-	json_put_open(&c->w, '{');
-	text_conv_put_str(c, STR("role"), role);
-	text_conv_put_str(c, STR("content"), text);
-	json_put_close(&c->w, '}');
 }
 
 static bool has_role(const struct json_val *message, struct str role)
@@ -46,7 +38,7 @@ static enum err first_system(struct text_conv *c, const struct json_val *body)
 {
 	const struct json_val *system = json_get(body, STR("system"));
 	buf_clear(&c->text);
-	if (!text_conv_absent(system))
+	if (!json_absent(system))
 		TRY(add_system(c, system, false));
 	for (struct json_iter it = json_each(json_get(body, STR("messages"))); json_next(&it);)
 		if (has_role(it.val, STR("system"))) {
@@ -56,7 +48,7 @@ static enum err first_system(struct text_conv *c, const struct json_val *body)
 				TRY(add_system(c, json_get(it.val, STR("content")), true));
 		}
 	if (c->text.n)
-		put_text_message(c, STR("system"), buf_str(&c->text));
+		text_conv_put_message(c, STR("system"), buf_str(&c->text));
 	return ERR_OK;
 }
 
@@ -67,7 +59,7 @@ static enum err inline_system(struct text_conv *c, const struct json_val *m)
 	buf_clear(&c->text);
 	TRY(add_system(c, json_get(m, STR("content")), true));
 	if (c->text.n)
-		put_text_message(c, STR("system"), buf_str(&c->text));
+		text_conv_put_message(c, STR("system"), buf_str(&c->text));
 	return ERR_OK;
 }
 
@@ -78,7 +70,7 @@ static enum err result_text(struct text_conv *c, const struct json_val *content)
 	struct str text;
 	bool more = false;
 	buf_clear(&c->text);
-	if (text_conv_absent(content))
+	if (json_absent(content))
 		return ERR_OK;
 	if (json_str(content, &text))
 		return buf_add(&c->text, text);
@@ -120,7 +112,7 @@ struct blocks {
 static enum err count_text(struct text_conv *c, const struct json_val *block, struct blocks *b)
 {
 	struct str text = { 0 };
-	if (!text_conv_absent(json_get(block, STR("text"))) && !json_str(json_get(block, STR("text")), &text))
+	if (!json_absent(json_get(block, STR("text"))) && !json_str(json_get(block, STR("text")), &text))
 		return text_conv_refuse(c, "block_form");
 	if (text.n) {
 		b->texts++;
@@ -184,11 +176,11 @@ static enum err put_call(struct text_conv *c, const struct json_val *block)
 	struct str id, name;
 	if (!json_str(json_get(block, STR("id")), &id) || !id.n || !json_str(json_get(block, STR("name")), &name))
 		return text_conv_refuse(c, "tool_use_form");
-	if (!text_conv_absent(input) && !json_is(input, JSON_OBJECT))
+	if (!json_absent(input) && !json_is(input, JSON_OBJECT))
 		return text_conv_refuse(c, "tool_use_form");
 	buf_clear(&c->text);
 	struct json_writer args = json_writer(&c->text);
-	if (text_conv_absent(input))
+	if (json_absent(input))
 		json_put_raw(&args, STR("{}"));
 	else
 		json_put_val(&args, input);
@@ -244,7 +236,7 @@ static enum err message(struct text_conv *c, const struct json_val *m)
 	if (!user && !has_role(m, STR("assistant")))
 		return text_conv_refuse(c, "message_form");
 	if (json_str(content, &text)) {
-		put_text_message(c, user ? STR("user") : STR("assistant"), text);
+		text_conv_put_message(c, user ? STR("user") : STR("assistant"), text);
 		return ERR_OK;
 	}
 	return json_is(content, JSON_ARRAY) ? blocks_message(c, content, user) : text_conv_refuse(c, "content_form");
@@ -272,8 +264,8 @@ static enum err put_tool(struct text_conv *c, const struct json_val *t)
 {
 	const struct json_val *schema = json_get(t, STR("input_schema")), *description = json_get(t, STR("description"));
 	struct str name, text;
-	if (!json_str(json_get(t, STR("name")), &name) || !json_is(schema, JSON_OBJECT) || !text_conv_absent(json_get(t, STR("defer_loading"))) ||
-	    (!text_conv_absent(description) && !json_str(description, &text)))
+	if (!json_str(json_get(t, STR("name")), &name) || !json_is(schema, JSON_OBJECT) || !json_absent(json_get(t, STR("defer_loading"))) ||
+	    (!json_absent(description) && !json_str(description, &text)))
 		return text_conv_refuse(c, "tool_form");
 	json_put_open(&c->w, '{');
 	text_conv_put_str(c, STR("type"), STR("function"));
@@ -292,20 +284,13 @@ static enum err put_tool(struct text_conv *c, const struct json_val *t)
 static enum err put_tools(struct text_conv *c, const struct json_val *body)
 {
 	const struct json_val *tools = json_get(body, STR("tools")), *choice = json_get(body, STR("tool_choice"));
-	if (!text_conv_absent(choice) && !json_is(choice, JSON_OBJECT))
+	if (!json_absent(choice) && !json_is(choice, JSON_OBJECT))
 		return text_conv_refuse(c, "tool_choice_form");
 	if (text_conv_is(choice, STR("none")))
 		text_conv_put_str(c, STR("tool_choice"), STR("none"));
-	if (text_conv_absent(tools))
+	if (json_absent(tools))
 		return ERR_OK;
-	if (!json_is(tools, JSON_ARRAY))
-		return text_conv_refuse(c, "tool_form");
-	json_put_key(&c->w, STR("tools"));
-	json_put_open(&c->w, '[');
-	for (struct json_iter it = json_each(tools); json_next(&it);)
-		TRY(put_tool(c, it.val));
-	json_put_close(&c->w, ']');
-	return ERR_OK;
+	return json_is(tools, JSON_ARRAY) ? text_conv_put_tools(c, tools, put_tool) : text_conv_refuse(c, "tool_form");
 }
 
 /* ---- the rest */
@@ -313,7 +298,7 @@ static enum err put_tools(struct text_conv *c, const struct json_val *body)
 static enum err put_effort(struct text_conv *c, const struct json_val *body)
 {
 	const struct json_val *mode = json_get(body, STR("thinking")), *config = json_get(body, STR("output_config"));
-	if (!text_conv_absent(mode) && !text_conv_is(mode, STR("enabled")) && !text_conv_is(mode, STR("adaptive")) && !text_conv_is(mode, STR("disabled")))
+	if (!json_absent(mode) && !text_conv_is(mode, STR("enabled")) && !text_conv_is(mode, STR("adaptive")) && !text_conv_is(mode, STR("disabled")))
 		return text_conv_refuse(c, "thinking_form");
 	if (text_conv_is(mode, STR("disabled"))) {
 		if (!c->o->disabled_effort.n)
@@ -321,9 +306,9 @@ static enum err put_effort(struct text_conv *c, const struct json_val *body)
 		text_conv_put_str(c, STR("reasoning_effort"), c->o->disabled_effort);
 		return ERR_OK;
 	}
-	if (!text_conv_absent(config) && !json_is(config, JSON_OBJECT))
+	if (!json_absent(config) && !json_is(config, JSON_OBJECT))
 		return text_conv_refuse(c, "output_config_form");
-	if (text_conv_absent(json_get(config, STR("effort"))))
+	if (json_absent(json_get(config, STR("effort"))))
 		return ERR_OK;
 	json_put_key(&c->w, STR("reasoning_effort"));
 	json_put_val(&c->w, json_get(config, STR("effort")));

@@ -20,19 +20,36 @@ static inline enum err text_conv_refuse(struct text_conv *c, const char *why)
 	return ERR_UNSUPPORTED;
 }
 
-static inline bool text_conv_absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL); }
-
 static inline void text_conv_put_str(struct text_conv *c, struct str key, struct str value)
 {
 	json_put_key(&c->w, key);
 	json_put_str(&c->w, value);
 }
 
+static inline void text_conv_put_message(struct text_conv *c, struct str role, struct str text)
+{
+	json_put_open(&c->w, '{');
+	text_conv_put_str(c, STR("role"), role);
+	text_conv_put_str(c, STR("content"), text);
+	json_put_close(&c->w, '}');
+}
+
+/* The member "tools", an array: each tool of the body as `put` writes it. */
+static inline enum err text_conv_put_tools(struct text_conv *c, const struct json_val *tools, enum err (*put)(struct text_conv *c, const struct json_val *tool))
+{
+	json_put_key(&c->w, STR("tools"));
+	json_put_open(&c->w, '[');
+	for (struct json_iter it = json_each(tools); json_next(&it);)
+		TRY(put(c, it.val));
+	json_put_close(&c->w, ']');
+	return ERR_OK;
+}
+
 /* A member that goes along as it is, when it is there. */
 static inline void text_conv_keep(struct text_conv *c, const struct json_val *body, struct str key)
 {
 	const struct json_val *v = json_get(body, key);
-	if (text_conv_absent(v))
+	if (json_absent(v))
 		return;
 	json_put_key(&c->w, key);
 	json_put_val(&c->w, v);

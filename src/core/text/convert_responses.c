@@ -146,7 +146,7 @@ static enum err function_call(struct text_conv *c, struct open *a, const struct 
 	for (size_t i = 0; i < ARRAY_LEN(NEEDED); i++)
 		if (!json_str(json_get(item, NEEDED[i]), &s))
 			return text_conv_refuse(c, "function_call_form");
-	if (!text_conv_absent(json_get(item, STR("namespace"))))
+	if (!json_absent(json_get(item, STR("namespace"))))
 		return text_conv_refuse(c, "function_call_form");
 	a->any = true;
 	VEC_PUSH(&a->calls, item);
@@ -172,7 +172,7 @@ static enum err reasoning(struct text_conv *c, struct open *a, const struct json
 	const struct json_val *content = json_get(item, STR("content")), *summary = json_get(item, STR("summary"));
 	struct json_iter first = json_each(json_len(content) ? content : summary);
 	struct str text = { 0 };
-	if (!text_conv_absent(json_get(item, STR("encrypted_content"))) || !json_is(summary, JSON_ARRAY) || !text_conv_absent(json_get(item, STR("status"))))
+	if (!json_absent(json_get(item, STR("encrypted_content"))) || !json_is(summary, JSON_ARRAY) || !json_absent(json_get(item, STR("status"))))
 		return text_conv_refuse(c, "reasoning_form");
 	if (json_next(&first) && !text_part(first.val, json_len(content) ? STR("reasoning_text") : STR("summary_text"), &text))
 		return text_conv_refuse(c, "reasoning_form");
@@ -206,26 +206,18 @@ static enum err items(struct text_conv *c, const struct json_val *input)
 	return e;
 }
 
-static void put_message(struct text_conv *c, struct str role, struct str text)
-{
-	json_put_open(&c->w, '{');
-	text_conv_put_str(c, STR("role"), role);
-	text_conv_put_str(c, STR("content"), text);
-	json_put_close(&c->w, '}');
-}
-
 static enum err put_messages(struct text_conv *c, const struct json_val *body)
 {
 	const struct json_val *input = json_get(body, STR("input")), *instructions = json_get(body, STR("instructions"));
 	struct str text;
 	json_put_key(&c->w, STR("messages"));
 	json_put_open(&c->w, '[');
-	if (!text_conv_absent(instructions) && !json_str(instructions, &text))
+	if (!json_absent(instructions) && !json_str(instructions, &text))
 		return text_conv_refuse(c, "instructions_form");
 	if (json_str(instructions, &text) && text.n)
-		put_message(c, STR("system"), text);
+		text_conv_put_message(c, STR("system"), text);
 	if (json_str(input, &text))
-		put_message(c, STR("user"), text);
+		text_conv_put_message(c, STR("user"), text);
 	else if (json_is(input, JSON_ARRAY))
 		TRY(items(c, input));
 	else
@@ -239,7 +231,7 @@ static enum err put_messages(struct text_conv *c, const struct json_val *body)
 static enum err put_tool(struct text_conv *c, const struct json_val *t)
 {
 	const struct json_val *parameters = json_get(t, STR("parameters"));
-	if (!text_conv_is(t, STR("function")) || !text_conv_absent(json_get(t, STR("defer_loading"))) || (!text_conv_absent(parameters) && !json_is(parameters, JSON_OBJECT)))
+	if (!text_conv_is(t, STR("function")) || !json_absent(json_get(t, STR("defer_loading"))) || (!json_absent(parameters) && !json_is(parameters, JSON_OBJECT)))
 		return text_conv_refuse(c, "tool_kind");
 	json_put_open(&c->w, '{');
 	text_conv_put_str(c, STR("type"), STR("function"));
@@ -262,14 +254,7 @@ static enum err put_tools(struct text_conv *c, const struct json_val *body)
 		text_conv_put_str(c, STR("tool_choice"), choice);
 	if (!tools || (json_is(tools, JSON_ARRAY) && json_len(tools) == 0))
 		return ERR_OK;
-	if (!json_is(tools, JSON_ARRAY))
-		return text_conv_refuse(c, "tool_kind");
-	json_put_key(&c->w, STR("tools"));
-	json_put_open(&c->w, '[');
-	for (struct json_iter it = json_each(tools); json_next(&it);)
-		TRY(put_tool(c, it.val));
-	json_put_close(&c->w, ']');
-	return ERR_OK;
+	return json_is(tools, JSON_ARRAY) ? text_conv_put_tools(c, tools, put_tool) : text_conv_refuse(c, "tool_kind");
 }
 
 static enum err refuse_odd_members(struct text_conv *c, const struct json_val *body)
@@ -281,7 +266,7 @@ static enum err refuse_odd_members(struct text_conv *c, const struct json_val *b
 	const struct json_val *truncation = json_get(body, STR("truncation"));
 	struct str s;
 	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
-		if (!text_conv_absent(json_get(body, ODD[i].name)))
+		if (!json_absent(json_get(body, ODD[i].name)))
 			return text_conv_refuse(c, ODD[i].why);
 	if (truncation && (!json_str(truncation, &s) || !str_eq(s, STR("disabled"))))
 		return text_conv_refuse(c, "truncation");
@@ -291,9 +276,9 @@ static enum err refuse_odd_members(struct text_conv *c, const struct json_val *b
 static enum err put_effort(struct text_conv *c, const struct json_val *body)
 {
 	const struct json_val *reasoning_ = json_get(body, STR("reasoning")), *effort = json_get(reasoning_, STR("effort"));
-	if (!text_conv_absent(reasoning_) && !json_is(reasoning_, JSON_OBJECT))
+	if (!json_absent(reasoning_) && !json_is(reasoning_, JSON_OBJECT))
 		return text_conv_refuse(c, "reasoning_form");
-	if (text_conv_absent(effort))
+	if (json_absent(effort))
 		return ERR_OK;
 	json_put_key(&c->w, STR("reasoning_effort"));
 	json_put_val(&c->w, effort);

@@ -126,7 +126,7 @@ static enum err read_names(
 		const struct json_val *v = json_get(map, NAMES[i]) ? json_get(map, NAMES[i]) : json_get(config, NAMES[i]);
 		if (!v)
 			TRY(add_default(r, class, NAMES[i]));
-		if (!v || json_is(v, JSON_NULL))
+		if (json_absent(v))
 			continue;
 		TRY(add_named(r, v));
 		keep_name(r->t, NAMES[i], v);

@@ -88,7 +88,7 @@ static enum err read_normalizer(struct loading *l, const struct json_val *v)
 		{ STR_INIT("NFKC"), TOK_FORM_NFKC },
 		{ STR_INIT("NFKD"), TOK_FORM_NFKD },
 	};
-	if (!v || json_is(v, JSON_NULL))
+	if (json_absent(v))
 		return ERR_OK;
 	struct str type = type_of(v);
 	for (size_t i = 0; i < ARRAY_LEN(FORMS); i++)
@@ -206,7 +206,7 @@ static enum err read_pre_tokenizer(struct loading *l, const struct json_val *v)
 		{ STR_INIT("Digits"), read_digits },
 		{ STR_INIT("Metaspace"), read_metaspace },
 	};
-	if (!v || json_is(v, JSON_NULL))
+	if (json_absent(v))
 		return ERR_OK;
 	struct str type = type_of(v);
 	if (l->p.byte_level)
@@ -263,7 +263,7 @@ static enum err read_template(struct loading *l, const struct json_val *v)
 
 static enum err read_post_processor(struct loading *l, const struct json_val *v)
 {
-	if (!v || json_is(v, JSON_NULL) || str_eq(type_of(v), STR("ByteLevel")))
+	if (json_absent(v) || str_eq(type_of(v), STR("ByteLevel")))
 		return ERR_OK; /* ByteLevel moves offsets only */
 	if (str_eq(type_of(v), STR("TemplateProcessing")))
 		return read_template(l, v);
@@ -293,7 +293,7 @@ static void read_decoder(struct loading *l, const struct json_val *v)
 {
 	size_t i = 0;
 	bool known = true;
-	if (!v || json_is(v, JSON_NULL))
+	if (json_absent(v))
 		l->t->decoder = TOK_DECODE_RAW;
 	else if (str_eq(type_of(v), STR("ByteLevel")))
 		l->t->decoder = TOK_DECODE_BYTES;

@@ -114,7 +114,7 @@ static bool unset(const struct json_val *v)
 {
 	struct str s;
 	double x;
-	return !v || json_is(v, JSON_NULL) || (json_str(v, &s) && s.n == 0) || (json_f64(v, &x) && x == 0);
+	return json_absent(v) || (json_str(v, &s) && s.n == 0) || (json_f64(v, &x) && x == 0);
 }
 
 static enum err read_switches(struct tok *t, const struct json_val *m, struct tok_why why)

@@ -58,28 +58,26 @@ static bool invalid(struct sim_fail *f, const char *member, const char *type, co
 }
 
 static bool missing(struct sim_fail *f, const char *member) { return invalid(f, member, "missing", "Field required"); }
-static bool absent(const struct json_val *v) { return !v || json_is(v, JSON_NULL); }
-
 /* ---- members -------------------------------------------------------------------------------------------------- */
 
 static bool read_bool(const struct json_val *body, const char *name, bool *out, struct sim_fail *f)
 {
 	const struct json_val *v = json_get(body, str_of(name));
-	return absent(v) || json_bool(v, out) ||
+	return json_absent(v) || json_bool(v, out) ||
 	       invalid(f, name, "bool_parsing", "Input should be a valid boolean, unable to interpret input");
 }
 
 static bool read_str(const struct json_val *body, const char *name, struct str *out, struct sim_fail *f)
 {
 	const struct json_val *v = json_get(body, str_of(name));
-	return absent(v) || json_str(v, out) || invalid(f, name, "string_type", "Input should be a valid string");
+	return json_absent(v) || json_str(v, out) || invalid(f, name, "string_type", "Input should be a valid string");
 }
 
 /* false: mistyped; *found tells whether it is there. */
 static bool read_count(const struct json_val *body, const char *name, int64_t *out, bool *found, struct sim_fail *f)
 {
 	const struct json_val *v = json_get(body, str_of(name));
-	*found = !absent(v);
+	*found = !json_absent(v);
 	return !*found || json_i64(v, out) ||
 	       invalid(f, name, "int_parsing", "Input should be a valid integer, unable to parse string as an integer");
 }
@@ -279,7 +277,7 @@ static bool read_stream(const struct json_val *body, struct sim_spec_call *c, st
 	const struct json_val *o = json_get(body, STR("stream_options"));
 	if (!read_bool(body, "stream", &c->stream, f))
 		return false;
-	if (!absent(o) && !c->stream) {
+	if (!json_absent(o) && !c->stream) {
 		sim_fail_set(f, 400, INVALID, "body",
 			"1 validation error:\n  {'type': 'value_error', 'loc': 'body', 'msg': 'Value error, Stream options can only be "
 			"defined when `stream=True`.', 'input': '<dict>'}");
@@ -317,7 +315,7 @@ static bool read_n(const struct json_val *body, struct sim_spec_call *c, struct 
 static bool read_salt(const struct json_val *body, struct sim_spec_call *c, struct sim_fail *f)
 {
 	const struct json_val *v = json_get(body, STR("cache_salt"));
-	if (absent(v) || (json_str(v, &c->salt) && c->salt.n))
+	if (json_absent(v) || (json_str(v, &c->salt) && c->salt.n))
 		return true;
 	return invalid(f, "cache_salt", "value_error", "Value error, Parameter cache_salt must be a non-empty string if provided.");
 }
@@ -335,7 +333,7 @@ static bool read_members(const struct sim_serving *s, const struct json_val *bod
 	(void)json_str(json_get(body, STR("previous_response_id")), &c->previous);
 	(void)json_str(json_get(json_get(body, STR("vllm_xargs")), STR("kv_cache_report_mode")), &mode);
 	c->report_full = str_eq(mode, STR("full"));
-	c->no_lookup = !absent(json_get(body, STR("prompt_logprobs"))) || (echo && !absent(json_get(body, STR("logprobs"))));
+	c->no_lookup = !json_absent(json_get(body, STR("prompt_logprobs"))) || (echo && !json_absent(json_get(body, STR("logprobs"))));
 	return true;
 }
 
