@@ -3,7 +3,7 @@ import contextlib
 import os
 import pathlib
 import random
-import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +14,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 BIN_DIR = pathlib.Path(os.environ.get("KVASIR_BIN_DIR", HERE.parent.parent / "out"))
+GOLDEN = HERE.parent / "tokenizers" / "golden" / "chat"     # a small tokenizer with its chat golden file
 
 
 handed_out = set()
@@ -106,6 +107,16 @@ def starting(folder):
         if was_running and code != 0:
             faults.append(f"{p.args[0]} ended with {code}:\n{p.text[-4000:]}")
     assert not faults, "\n".join(faults)
+
+
+def model_folder(tmp_path, template):
+    """a folder as a worker's model has it: the golden tokenizer with this chat template"""
+    place = tmp_path / "model"
+    place.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(GOLDEN / name, place)
+    (place / "chat_template.jinja").write_text(template)
+    return place
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Token ids from the tokenizer in the gateway: made without a worker, compared beside the requests, given up when they are wrong."""
 import itertools
 import json
-import pathlib
 import random
-import shutil
 import subprocess
 import threading
 
@@ -11,22 +9,16 @@ import pytest
 
 import client
 from client import CHAT
-from conftest import BIN_DIR, eventually
+from conftest import BIN_DIR, eventually, model_folder
 from gateway import Gateway
 from upstream import COMPLETION, Upstream, whole
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tokenizers" / "golden" / "chat"
 TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "model"
-    place.mkdir()
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(GOLDEN / name, place)
-    (place / "chat_template.jinja").write_text(TEMPLATE)
-    return place
+    return model_folder(tmp_path, TEMPLATE)
 
 
 def ids_of(folder, body):

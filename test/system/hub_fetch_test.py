@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from conftest import BIN_DIR, eventually
-from gate_local_ids_test import GOLDEN, TEMPLATE, Worker, body, folder, ids_of, made   # noqa: F401 (folder is a fixture)
+from conftest import BIN_DIR, GOLDEN, eventually
+from gate_local_ids_test import TEMPLATE, Worker, body, folder, ids_of, made   # noqa: F401 (folder is a fixture)
 from gateway import Gateway
 from hub import COMMIT, REPO, Hub
 

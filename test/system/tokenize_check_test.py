@@ -1,27 +1,19 @@
 """kvasir tokenize --chat and --check: our ids of request bodies, alone and against a worker's own."""
 import json
-import pathlib
-import shutil
 import subprocess
 
 import pytest
 
-from conftest import BIN_DIR
+from conftest import BIN_DIR, model_folder
 from upstream import Upstream, whole
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tokenizers" / "golden" / "chat"
 BODIES = [{"messages": [{"role": "user", "content": t}]} for t in ("hi", "another", "third")]
 IMAGE = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "model"
-    place.mkdir()
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(GOLDEN / name, place)
-    (place / "chat_template.jinja").write_text("{{ bos_token }}{% for m in messages %}{{ m.content }};{% endfor %}")
-    return place
+    return model_folder(tmp_path, "{{ bos_token }}{% for m in messages %}{{ m.content }};{% endfor %}")
 
 
 def run(folder, *args, bodies=BODIES):
