@@ -64,15 +64,14 @@ class Worker:
             raise SystemExit(f"vLLM ended while starting; see {self.log}")
         return get(self.url + "/health") is not None
 
-    def kill(self, how=signal.SIGKILL):
-        """the server and its engine child: their process group is ours alone"""
-        if self.process and self.process.poll() is None:
-            os.killpg(self.process.pid, how)
+    def kill(self):
+        """the server and its engine child, which outlives it and heeds no SIGTERM: their process group is ours alone"""
+        if self.process:
             try:
-                self.process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal.SIGKILL)
-                self.process.wait()
+            except ProcessLookupError:
+                pass
+            self.process.wait()
         self.process = None
 
     def metric(self, name):
