@@ -75,6 +75,16 @@ def test_a_lost_batch_is_asked_for_again(start):
         assert only(g)["index_blocks"] == 5
 
 
+def test_what_falls_between_the_replay_and_the_subscription_is_asked_for_again(start):
+    """the publisher hears of a subscriber after the first replay was served; nothing published later shows the gap"""
+    with Worker() as up:
+        g = Gateway(start, up.url, args=EVENTS)
+        assert eventually(lambda: rank(g)["replays"] == 1 and only(g)["cache_view"] == "events", 5), rank(g)
+        up.publish([blocks(4)], live=False)
+        assert eventually(lambda: only(g)["index_blocks"] == 4, 5), rank(g)
+        assert not rank(g)["uncertain"]
+
+
 def test_replay_silent(start):
     """a gap that cannot be mended: said, and what comes later is used"""
     with Worker() as up:

@@ -3,7 +3,8 @@
  * their order: while one is worked on, the next wait.
  *
  * Replays: kv_rank says when one is needed; here are the politeness rules: one at a time a rank, FEED_MAX_REPLAYS a process,
- * three tries without progress, then a rest. */
+ * three tries without progress, then a rest. Each connection is followed by a second look: the publisher hears of our
+ * subscription a moment after we have asked for the replay, and what it sent in between shows only with its next batch. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "feed/feed_priv.h"
 
 enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 30000000, LOST_GRACE_US = 5000000, UNREACHED_US = 5000000,
-       MEND_US = 30000000, MEND_MAX_US = 960000000 };
+       MEND_US = 30000000, MEND_MAX_US = 960000000, SECOND_LOOK_US = 250000 };
 enum { DECODE_BYTES_PER_PAYLOAD_BYTE = 64, DECODE_MIN_BYTES = 1 << 20 };
 
 enum msg_kind { MSG_BATCH, MSG_REPLAY_END, MSG_CONNECTED, MSG_DROP };
@@ -49,7 +50,7 @@ struct feed_rank {
 	bool replaying, replay_wanted, replay_whole;   /* under way; still to be asked; the last one ended with its end marker */
 	uint64_t replay_frames;
 	unsigned tries;
-	struct mono opened, lost_at, rest_until, mend_at;
+	struct mono opened, lost_at, rest_until, mend_at, look_again_at;
 	int64_t mend_wait_us;
 	bool told, told_seen, told_uncertain;
 	uint64_t told_seq;
@@ -256,6 +257,15 @@ static void after_connect(struct feed_rank *r)
 		take_act(r, kv_rank_reconnected(r->kv));
 }
 
+static void look_again(struct feed_rank *r)
+{
+	if (mono_before(io_now(r->w->feed->loop), r->look_again_at) || r->replaying || r->replay_wanted)
+		return;
+	r->look_again_at = MONO_NEVER;
+	if (r->connected && r->replay != NULL)
+		take_act(r, kv_rank_reconnected(r->kv));
+}
+
 /* ---- one message */
 
 static void count_batch(struct feed_rank *r, const struct msg *m) { feed_count1(r->w->feed, FEED_M_BATCHES, m->from_replay ? "replay" : "live"); }
@@ -458,6 +468,7 @@ static void on_connected(void *arg, bool again)
 	struct feed_rank *r = arg;
 	r->connected = r->ever_connected = true;
 	LOG_INFO("events_connected", "worker=%s rank=%u endpoint=%s again=%d", url_of(r), r->rank, r->events, again);
+	r->look_again_at = mono_add_us(io_now(r->w->feed->loop), SECOND_LOOK_US);
 	push(r, (struct msg){ .kind = MSG_CONNECTED });
 }
 
@@ -487,7 +498,7 @@ struct feed_rank *feed_rank_open(struct feed_worker *w, uint32_t rank, const str
 	r->replay = s->replay.n > 0 ? str_dup(s->replay) : NULL;
 	r->replay_guessed = !w->sources_told && w->conf.replay.n == 0;
 	r->opened = r->lost_at = io_now(w->feed->loop);
-	r->mend_at = MONO_NEVER;
+	r->mend_at = r->look_again_at = MONO_NEVER;
 	r->mend_wait_us = MEND_US;
 	r->kv = kv_rank_new(&sink, r);
 	kv_rank_has_replay(r->kv, r->replay != NULL);
@@ -539,6 +550,7 @@ void feed_rank_tick(struct feed_rank *r)
 		return;
 	try_replay(r);
 	mend(r);
+	look_again(r);
 	tell_status(r);
 	if (!r->ever_connected && !r->said_unreached && mono_diff_us(io_now(r->w->feed->loop), r->opened) > UNREACHED_US) {
 		r->said_unreached = true;

@@ -16,6 +16,7 @@
 #define DELIVER_CHECK 16
 #define SOCKETS_MAX 16384
 #define REPLAY_TICK_MS 50
+#define GATHER_US 1000          /* what workers send within it costs one round of the hub and one turn of the loop */
 
 /* ---- between the threads ----------------------------------------------------------------------------------- */
 
@@ -222,12 +223,14 @@ static long gather_items(struct io_zhub *h)
 	return wait_ms;
 }
 
-static void serve_items(struct io_zhub *h)
+/* True when a worker had sent something. */
+static bool serve_items(struct io_zhub *h)
 {
 	struct mono now = io_clock();
+	bool received = false;
 	LIST_FOR(&h->subs, it) {
 		struct io_zsub *s = container_of(it, struct io_zsub, node);
-		io_zsub_ready(s, h->items.p + s->item);
+		received |= io_zsub_ready(s, h->items.p + s->item);
 		io_zsub_tick(s, now);
 	}
 	LIST_FOR(&h->pubs, it) {
@@ -235,6 +238,7 @@ static void serve_items(struct io_zhub *h)
 		if (p->router && (h->items.p[p->item].revents & ZMQ_POLLIN))
 			io_zpub_answer(p);
 	}
+	return received;
 }
 
 static void hub_main(void *arg)
@@ -242,11 +246,14 @@ static void hub_main(void *arg)
 	struct io_zhub *h = arg;
 	while (!h->quit) {
 		long wait_ms = gather_items(h);
+		bool received = false;
 		if (zmq_poll(h->items.p, (int)h->items.n, wait_ms) < 0)
 			must(errno == EINTR);
 		else
-			serve_items(h);
+			received = serve_items(h);
 		run_commands(h);    /* last: it changes the lists */
+		if (received)
+			(void)usleep(GATHER_US);
 	}
 	while (!list_empty(&h->subs)) {
 		struct io_zsub *s = container_of(h->subs.next, struct io_zsub, node);

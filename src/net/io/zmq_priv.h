@@ -99,7 +99,7 @@ bool io_zhub_is_full(struct io_zhub *h);
 
 /* zsub.c, on the hub's thread */
 size_t io_zsub_items(struct io_zsub *s, zmq_pollitem_t out[3], bool full);
-void io_zsub_ready(struct io_zsub *s, const zmq_pollitem_t *items);
+bool io_zsub_ready(struct io_zsub *s, const zmq_pollitem_t *items);   /* true when live messages had come */
 void io_zsub_tick(struct io_zsub *s, struct mono now);
 void io_zsub_ask(struct io_zsub *s, uint64_t start_seq);
 void io_zsub_close_sockets(struct io_zsub *s);

@@ -114,15 +114,16 @@ size_t io_zsub_items(struct io_zsub *s, zmq_pollitem_t out[3], bool full)
 	return n;
 }
 
-void io_zsub_ready(struct io_zsub *s, const zmq_pollitem_t *items)
+bool io_zsub_ready(struct io_zsub *s, const zmq_pollitem_t *items)
 {
-	bool replaying = s->asked;
+	bool replaying = s->asked, live = items[1].revents & ZMQ_POLLIN;
 	if (items[0].revents & ZMQ_POLLIN)
 		receive_monitor(s);
-	if (items[1].revents & ZMQ_POLLIN)
+	if (live)
 		receive_live(s);
 	if (replaying && (items[2].revents & ZMQ_POLLIN))
 		receive_replayed(s);
+	return live;
 }
 
 /* A silent replay ends; its socket goes too, or a late answer would look like the next one's. */
