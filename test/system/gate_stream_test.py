@@ -306,6 +306,34 @@ def test_case_litellm_4562_an_error_of_the_worker_in_mid_stream_passes(gw, up):
     assert gw.log(r.headers["x-request-id"])["outcome"] == "worker_error"
 
 
+def failing(gw, n, body=STREAM):
+    for _ in range(n):
+        r = gw.chat(body)
+    return gw.log(r.headers["x-request-id"]), gw.workers()[0]
+
+
+def test_an_error_in_a_200_counts_for_health_as_its_status_would(gw, up):
+    """vLLM answers 200 before it generates: what goes wrong then is an event. The client's fault says nothing about the worker."""
+    def error(code, kind):
+        return {"error": {"message": "x", "type": kind, "param": None, "code": code}}
+    up.script = stream_of(DELTAS[0], event(error(400, "BadRequestError")), DONE)
+    line, worker = failing(gw, 6)
+    assert (line["outcome"], worker["state"], worker["failures"]) == ("done", "healthy", 0)
+    up.script = stream_of(DELTAS[0], event(error(500, "InternalServerError")), DONE)
+    line, worker = failing(gw, 4)
+    assert (line["outcome"], worker["state"], worker["failures"]) == ("worker_error", "degraded", 4)
+    up.script = lambda c: c.send(whole(error(500, "InternalServerError")))
+    line, worker = failing(gw, 1, CHAT)
+    assert (line["status"], line["outcome"], worker["state"]) == ("200", "worker_error", "down")
+
+
+def test_a_stream_that_dies_counts_for_health(gw, up):
+    up.script = lambda c: (c.send(SSE + chunk(DELTAS[0])), c.reset())
+    assert failing(gw, 4)[1]["state"] == "degraded"
+    up.script = stream_of(DELTAS[0])                        # a last chunk without [DONE]
+    assert failing(gw, 1)[1]["state"] == "down"
+
+
 def test_death_of_a_whole_answer_is_never_a_clean_end(gw, up):
     def script(c):
         c.send(head(length=5000) + b'{"id": "x", ')

@@ -100,6 +100,44 @@ static bool is_error(const struct json_val *root)
 	return json_str(json_get(root, STR("object")), &type) && str_eq(type, STR("error"));
 }
 
+/* The status that an error in a 200 would have had. vLLM says it as a number; others say words, of which these are the
+ * client's fault. What is unknown is the worker's. */
+static int status_of(const struct json_val *v)
+{
+	static const struct {
+		struct str word;
+		int status;
+	} WORDS[] = {
+		{ STR_INIT("BadRequestError"), 400 },
+		{ STR_INIT("invalid_request_error"), 400 },
+		{ STR_INIT("invalid_prompt"), 400 },
+		{ STR_INIT("context_length_exceeded"), 400 },
+		{ STR_INIT("not_found_error"), 404 },
+		{ STR_INIT("request_too_large"), 413 },
+		{ STR_INIT("rate_limit_error"), 429 },
+		{ STR_INIT("rate_limit_exceeded"), 429 },
+	};
+	uint64_t n = 0;
+	struct str word = STR("");
+	if (json_u64(v, &n) || (json_str(v, &word) && str_to_u64(word, &n)))
+		return n >= 400 && n < 600 ? (int)n : 0;
+	for (size_t i = 0; i < ARRAY_LEN(WORDS); i++)
+		if (str_eq(word, WORDS[i].word))
+			return WORDS[i].status;
+	return 0;
+}
+
+static int error_status(const struct json_val *root)
+{
+	const struct json_val *error = json_get(root, STR("error"));
+	if (!json_is(error, JSON_OBJECT))
+		error = root;
+	int status = status_of(json_get(error, STR("code")));
+	if (!status)
+		status = status_of(json_get(error, STR("type")));
+	return status ? status : 500;
+}
+
 static bool choice_has_output(const struct json_val *choice)
 {
 	static const struct str TEXTS[] = { STR_INIT("content"), STR_INIT("reasoning"), STR_INIT("reasoning_content"),
@@ -156,9 +194,10 @@ static void read_responses(const struct json_val *root, struct api_chunk *c)
 	c->has_sequence = json_u64(json_get(root, STR("sequence_number")), &c->sequence);
 	copy_id(json_get(response, STR("id")), c->id);
 	take_usage(API_RESPONSES, json_get(response, STR("usage")), c);
-	if (str_eq(type, STR("response.failed")))
+	if (str_eq(type, STR("response.failed"))) {
 		c->kind = API_CHUNK_ERROR;
-	else if (str_eq(type, STR("response.completed")) || str_eq(type, STR("response.incomplete")))
+		c->error_status = error_status(response);
+	} else if (str_eq(type, STR("response.completed")) || str_eq(type, STR("response.incomplete")))
 		c->kind = API_CHUNK_DONE;
 	else if (str_ends(type, STR(".delta")) && has_text(json_get(root, STR("delta"))))
 		c->kind = API_CHUNK_CONTENT;
@@ -182,6 +221,7 @@ void api_chunk_read(enum api_dialect d, struct str data, struct api_chunk *ret_c
 	const struct json_val *root = json_root(doc);
 	if (is_error(root)) {
 		ret_c->kind = API_CHUNK_ERROR;
+		ret_c->error_status = error_status(root);
 		ret_c->has_sequence = json_u64(json_get(root, STR("sequence_number")), &ret_c->sequence);
 	} else {
 		switch (d) {
@@ -345,18 +385,27 @@ static bool plain_string(struct str written, struct str *ret_s)
 	return true;
 }
 
-static void take_member(struct api_result *r, enum api_dialect d, struct str key, struct str val)
+static int error_status_of_text(struct str text)
 {
-	static const struct str ERROR_WORD = STR_INIT("\"error\"");
+	struct json_doc *doc;
+	if (json_parse(text, API_WHOLE_MAX, &doc) != ERR_OK)
+		return 500;
+	int status = error_status(json_root(doc));
+	json_free(doc);
+	return status;
+}
+
+static void take_member(struct api_result *r, enum api_dialect d, struct str key, struct str val, bool *error)
+{
 	struct json_doc *doc;
 	struct str id;
 	if (str_eq(key, STR("\"usage\"")) && json_parse(val, API_WHOLE_MAX, &doc) == ERR_OK) {
 		r->has_usage = read_usage(d, json_root(doc), &r->usage);
 		json_free(doc);
-	} else if (str_eq(key, ERROR_WORD)) {
-		r->error |= val.n && val.p[0] == '{';
+	} else if (str_eq(key, STR("\"error\""))) {
+		*error |= val.n && val.p[0] == '{';
 	} else if (str_eq(key, STR("\"type\"")) || str_eq(key, STR("\"object\""))) {
-		r->error |= str_eq(val, ERROR_WORD);
+		*error |= str_eq(val, STR("\"error\""));
 	} else if (str_eq(key, STR("\"id\"")) && plain_string(val, &id) && id.n < sizeof(r->id) && !memchr(id.p, 0, id.n)) {
 		memcpy(r->id, id.p, id.n);
 		r->id[id.n] = 0;
@@ -369,6 +418,7 @@ void api_whole_read(struct api_whole *w, enum api_dialect d, struct api_result *
 {
 	struct json_member m[64];
 	struct str text = str_trim(buf_str(&w->copy));
+	bool error = false;
 	*ret_r = (struct api_result){ .usage = api_usage_none() };
 	memcpy(ret_r->id, w->id, sizeof(w->id));
 	if (w->cut) {
@@ -379,5 +429,7 @@ void api_whole_read(struct api_whole *w, enum api_dialect d, struct api_result *
 		return;
 	size_t n = json_scan_members(text, m, ARRAY_LEN(m));
 	for (size_t i = 0; i < MIN(n, ARRAY_LEN(m)); i++)
-		take_member(ret_r, d, json_span_str(text, m[i].key), json_span_str(text, m[i].val));
+		take_member(ret_r, d, json_span_str(text, m[i].key), json_span_str(text, m[i].val), &error);
+	if (error)
+		ret_r->error_status = error_status_of_text(text);
 }

@@ -33,6 +33,7 @@ enum api_chunk_kind {
 };
 struct api_chunk {
 	enum api_chunk_kind kind;
+	int error_status; /* of API_CHUNK_ERROR: 400 to 599, what its answer would have had; 500: it does not say */
 	bool finish; /* a finish/stop reason is given */
 	bool has_usage;
 	struct api_usage usage;
@@ -70,7 +71,7 @@ struct api_whole {
 struct api_result {
 	bool has_usage;
 	struct api_usage usage;
-	bool error; /* an error object */
+	int error_status; /* an error object's, as for a chunk; 0: none */
 	char id[128];
 };
 void api_whole_init(struct api_whole *w);

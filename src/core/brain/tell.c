@@ -204,7 +204,7 @@ static void learn_end(struct brain *b, struct brain_ticket *t, struct mono now)
 static void end(struct brain *b, struct brain_ticket *t, const struct brain_tell *x, struct mono now)
 {
 	struct brain_receipt_entry *r = brain_receipt_entry(b, t->receipt);
-	if (x->outcome == BRAIN_DONE)
+	if (x->outcome == BRAIN_DONE && x->status < 400) /* a refusal is quick, and says nothing of the worker's speed */
 		learn_end(b, t, now);
 	leave_leg(b, t, x->outcome, x->status, now);
 	if (r) {

@@ -169,10 +169,11 @@ struct gate_req {
 
 	int status; /* what the client was answered with; 0: nothing */
 	int worker_status;
+	int error_status; /* that an error in a 200 tells; 0: none */
 	bool streaming; /* the answer is an event stream */
 	bool saw_data; /* with at least one data event by now */
 	bool raw; /* no more looking at its events */
-	bool paused, usage_added, saw_done, saw_error, close_delimited, began_tokens;
+	bool paused, usage_added, saw_done, close_delimited, began_tokens;
 	struct sse sse;
 	struct api_shape *shape; /* in the arena, of a stream */
 	struct buf held; /* the finishing event: waits for the usage event that is ours */

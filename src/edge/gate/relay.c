@@ -70,7 +70,8 @@ static enum seen note_chunk(struct gate_req *r, const struct api_chunk *c)
 		r->next_sequence = c->sequence + 1;
 	gate_note_id(r, c->id);
 	r->saw_done |= c->kind == API_CHUNK_DONE;
-	r->saw_error |= c->kind == API_CHUNK_ERROR;
+	if (c->kind == API_CHUNK_ERROR)
+		r->error_status = MAX(r->error_status, c->error_status);
 	if (c->kind == API_CHUNK_CONTENT)
 		note_token(r);
 	if (!r->usage_added)

@@ -74,7 +74,7 @@ static void read_whole(struct gate_req *r)
 	if (!r->reading_whole)
 		return;
 	api_whole_read(&r->whole, r->path->dialect, &res);
-	r->saw_error = res.error;
+	r->error_status = res.error_status;
 	if (res.has_usage)
 		gate_note_usage(r, &res.usage);
 	if (r->worker_status < 300)
@@ -84,7 +84,7 @@ static void read_whole(struct gate_req *r)
 /* Did the stream end without saying so? The last chunk alone proves nothing: a proxy in between may have added it. */
 static bool ended_early(const struct gate_req *r)
 {
-	if (!r->streaming || r->raw || r->saw_done || r->saw_error || r->worker_status != 200)
+	if (!r->streaming || r->raw || r->saw_done || r->error_status || r->worker_status != 200)
 		return false;
 	return r->facts.form != API_PROMPT_NONE || r->close_delimited;
 }
@@ -120,10 +120,11 @@ static void on_end(void *arg)
 		gate_stream_break(r, ERR_UPSTREAM_MIDSTREAM);
 		return;
 	}
-	bool bad = r->worker_status >= 500 || (r->streaming && r->saw_error);
+	int status = r->worker_status < 400 && r->error_status ? r->error_status : r->worker_status;
+	bool bad = status >= 500;
 	r->outcome = bad ? GATE_OUT_WORKER_ERROR : GATE_OUT_DONE;
 	tell_usage(r);
-	gate_settle_worker(r, bad ? BRAIN_WORKER_ERROR : BRAIN_DONE, r->worker_status);
+	gate_settle_worker(r, bad ? BRAIN_WORKER_ERROR : BRAIN_DONE, status);
 	gate_enter(r, GATE_REPLIED);
 	http_reply_end(r->hr);
 }

@@ -267,6 +267,46 @@ static struct api_result read_whole(enum api_dialect d, struct str body, size_t 
 	return r;
 }
 
+static int status_in(enum api_dialect d, const char *data)
+{
+	struct api_chunk c = chunk(d, data);
+	assert_int_equal(c.kind, API_CHUNK_ERROR);
+	struct api_result r = read_whole(d, str_of(data), 9);
+	if (d != API_RESPONSES)
+		assert_int_equal(r.error_status, c.error_status);
+	return c.error_status;
+}
+
+/* Whose fault an error in a 200 is. */
+static void the_status_that_an_error_tells(void **state)
+{
+	(void)state;
+	static const struct {
+		enum api_dialect d;
+		const char *data;
+		int status;
+	} rows[] = {
+		{ API_OPENAI, "{\"error\":{\"message\":\"x\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}", 400 },
+		{ API_OPENAI, "{\"error\":{\"message\":\"x\",\"type\":\"InternalServerError\",\"code\":500}}", 500 },
+		{ API_OPENAI, "{\"object\":\"error\",\"message\":\"x\",\"type\":\"BadRequestError\",\"code\":400}", 400 },
+		{ API_OPENAI, "{\"error\":{\"code\":\"503\"}}", 503 },
+		{ API_OPENAI, "{\"error\":{\"code\":7,\"type\":\"BadRequestError\"}}", 400 },
+		{ API_OPENAI, "{\"error\":{\"code\":99999999999999999999,\"type\":\"rate_limit_error\"}}", 429 },
+		{ API_OPENAI, "{\"error\":{\"code\":\"context_length_exceeded\"}}", 400 },
+		{ API_OPENAI, "{\"error\":{\"code\":\"upstream_midstream\",\"type\":\"server_error\"}}", 500 },
+		{ API_OPENAI, "{\"error\":{}}", 500 },
+		{ API_ANTHROPIC, "{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"x\"}}", 400 },
+		{ API_ANTHROPIC, "{\"type\":\"error\",\"error\":{\"type\":\"internal_error\",\"message\":\"x\"}}", 500 },
+		{ API_RESPONSES, "{\"type\":\"error\",\"code\":\"invalid_prompt\",\"sequence_number\":3}", 400 },
+		{ API_RESPONSES, "{\"type\":\"error\",\"code\":\"x\",\"sequence_number\":3}", 500 },
+		{ API_RESPONSES, "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\"}}}", 429 },
+		{ API_RESPONSES, "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}", 500 },
+		{ API_RESPONSES, "{\"type\":\"response.failed\"}", 500 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(status_in(rows[i].d, rows[i].data), rows[i].status);
+}
+
 /* Case 39 (higress#4146, #4248, #4616): usage cut inside a number, JSON in pieces of any size. */
 static void case_higress_4146_split_usage(void **state)
 {
@@ -276,12 +316,12 @@ static void case_higress_4146_split_usage(void **state)
 			      "\"prompt_tokens_details\":{\"cached_tokens\":1024}}}");
 	for (size_t piece = 1; piece <= body.n; piece++) {
 		struct api_result r = read_whole(API_OPENAI, body, piece);
-		assert_true(r.has_usage && !r.error);
+		assert_true(r.has_usage && !r.error_status);
 		expect_usage(&r.usage, 1234, 1024, 56);
 		assert_string_equal(r.id, "chatcmpl-9");
 	}
 	assert_false(read_whole(API_OPENAI, str_sub(body, 0, body.n - 1), 7).has_usage);
-	assert_true(read_whole(API_OPENAI, STR("{\"error\":{\"message\":\"x\",\"code\":404}}"), 5).error);
+	assert_true(read_whole(API_OPENAI, STR("{\"error\":{\"message\":\"x\",\"code\":404}}"), 5).error_status == 404);
 	struct api_result r = read_whole(
 		API_ANTHROPIC, STR("{\"id\":\"m\",\"type\":\"message\",\"usage\":{\"input_tokens\":193,\"output_tokens\":4}}"), 5);
 	expect_usage(&r.usage, 193, UNKNOWN, 4);
@@ -299,17 +339,17 @@ static void members_of_the_answer_itself(void **state)
 	(void)state;
 	struct api_result r = read_whole(API_OPENAI, STR(" {\"x\":{\"usage\":{\"prompt_tokens\":1},\"id\":\"no\",\"error\":{}},\n\"usage\" : "
 							 "{\"prompt_tokens\":9,\"completion_tokens\":2} , \"id\" : \"yes\"}\n"), 3);
-	assert_true(r.has_usage && !r.error);
+	assert_true(r.has_usage && !r.error_status);
 	expect_usage(&r.usage, 9, UNKNOWN, 2);
 	assert_string_equal(r.id, "yes");
-	assert_true(read_whole(API_OPENAI, STR("{\"object\":\"error\",\"message\":\"x\"}"), 50).error);
-	assert_true(read_whole(API_ANTHROPIC, STR("{\"type\":\"error\",\"error\":{}}"), 50).error);
-	assert_false(read_whole(API_OPENAI, STR("{\"error\":null,\"usage\":null,\"id\":7}"), 50).error);
+	assert_true(read_whole(API_OPENAI, STR("{\"object\":\"error\",\"message\":\"x\"}"), 50).error_status);
+	assert_true(read_whole(API_ANTHROPIC, STR("{\"type\":\"error\",\"error\":{}}"), 50).error_status);
+	assert_false(read_whole(API_OPENAI, STR("{\"error\":null,\"usage\":null,\"id\":7}"), 50).error_status);
 	static const char *const nothing[] = { "", "{", "}", "[]", "\"usage\"", "[{\"usage\":{\"prompt_tokens\":1}}]", "{\"usage\":}", "{\"usage\":{]}",
 					       "{:{}}", "{\"id\":\"}", "{\"usage\":\"}" };
 	for (size_t i = 0; i < ARRAY_LEN(nothing); i++) {
 		r = read_whole(API_OPENAI, str_of(nothing[i]), 1);
-		assert_true(!r.has_usage && !r.error && !r.id[0]);
+		assert_true(!r.has_usage && !r.error_status && !r.id[0]);
 	}
 	r = read_whole(API_OPENAI, STR("{\"id\":\"a\\u0062\"}"), 50);
 	assert_string_equal(r.id, "");
@@ -387,6 +427,7 @@ int main(void)
 		cmocka_unit_test(case_gpustack_6155_extra_chunk_dropped_whole),
 		cmocka_unit_test(the_fingerprint_goes_back),
 		cmocka_unit_test(chunks_of_one_shape_need_no_reading),
+		cmocka_unit_test(the_status_that_an_error_tells),
 		cmocka_unit_test(case_higress_4146_split_usage),
 		cmocka_unit_test(members_of_the_answer_itself),
 		cmocka_unit_test(case_ai_gateway_1662_long_answer),

@@ -256,6 +256,31 @@ static void a_prompt_in_flight_counts_as_held_after_its_plan(void **state)
 	brain_free(b);
 }
 
+/* A worker that refuses everything at once would else look like the fastest. */
+static void a_quick_refusal_is_no_quick_answer(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_P2C_EWMA, 1);
+	struct brain_ask a = { .model = STR("m") };
+	struct brain_plan p;
+	uint32_t n[2] = { 0 };
+	brain_worker w[2] = { add(b, "http://refuses", 1), add(b, "http://answers", 1) };
+	for (size_t i = 0; i < 2; i++) {
+		a.pinned = w[i];
+		assert_int_equal(brain_ask(b, &a, at_ms(100), &p), ERR_OK);
+		struct brain_tell t = { .ticket = p.ticket, .kind = BRAIN_TELL_END, .outcome = BRAIN_DONE, .status = i == 0 ? 400 : 200 };
+		brain_tell(b, &t, at_ms(i == 0 ? 101 : 110));
+	}
+	a.pinned = 0;
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(brain_ask(b, &a, at_ms(120), &p), ERR_OK);
+		n[p.legs[0].worker == w[1]]++;
+		brain_tell(b, &(struct brain_tell){ .ticket = p.ticket, .kind = BRAIN_TELL_END, .outcome = BRAIN_NOT_SENT }, at_ms(120));
+	}
+	assert_true(n[1] > n[0]);
+	brain_free(b);
+}
+
 static void names_of_routings(void **state)
 {
 	(void)state;
@@ -309,7 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
 		cmocka_unit_test(block_sizes_of_events_win_over_metrics), cmocka_unit_test(a_prompt_in_flight_counts_as_held_after_its_plan),
-		cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
+		cmocka_unit_test(a_quick_refusal_is_no_quick_answer), cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
 		cmocka_unit_test(case_smg_1692_two_thousand_workers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
