@@ -64,7 +64,7 @@ def test_what_only_the_worker_knows(world, path, more):
     ("/v1/messages", MESSAGES, {"messages": [{"role": "system", "content": "Be brief."}, *TALK]}),
     ("/v1/responses", RESPONSES, {"messages": [{"role": "system", "content": "Be brief."}, *TALK], "add_special_tokens": True}),
 ])
-def test_other_apis_are_keyed(world, folder, path, request_body, chat):   # noqa: F811
+def test_case_llmd_1861_messages_and_responses_are_keyed(world, folder, path, request_body, chat):   # noqa: F811
     """and the worker's usage is held against our count: three other lengths end it"""
     gw, up = world
     n = len(ids_of(folder, json.dumps(chat)))

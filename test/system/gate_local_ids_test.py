@@ -138,7 +138,7 @@ def test_without_files_the_workers_are_asked(start, folder, monkeypatch):
 MARKED = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
 
 
-def test_the_next_turn_of_a_chat_costs_what_is_new(start, folder):
+def test_case_dynamo_9466_the_next_turn_of_a_chat_costs_what_is_new(start, folder):
     (folder / "chat_template.jinja").write_text(MARKED)
     turns = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"turn {i}: " + "some words of it " * 100} for i in range(9)]
     with Worker(folder) as up:
