@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import signal
+import shutil
 import socket
 import statistics
 import subprocess
@@ -56,7 +57,8 @@ class Fleet:
     """an instant worker and a gateway, each pinned; stopped by pid"""
 
     def __init__(self, tokens, cores, sim_args=("--profile", "instant"), workers=1):
-        self.base = free_ports(3 * workers + 2)
+        self.base = free_ports(3 * workers + 3)
+        self.workers, self.haproxy = workers, None
         self.logs = tempfile.mkdtemp(prefix="kvasir-bench-")
         self.direct = f"http://127.0.0.1:{self.base}"
         data, admin = self.base + 3 * workers, self.base + 3 * workers + 1
@@ -71,20 +73,33 @@ class Fleet:
             try:
                 w = json.loads(get(self.admin + "/api/v1/workers"))["workers"]
                 if all(x["state"] == "healthy" and x["models"] for x in w):
-                    return
+                    break
             except OSError:
                 pass
             time.sleep(0.1)
-        raise SystemExit(f"the gateway did not come up; logs in {self.logs}")
+        else:
+            self.stop()
+            raise SystemExit(f"the gateway did not come up; logs in {self.logs}")
+
+    def plain_proxy(self, core):
+        """haproxy before the same worker: one thread, pooled connections, nothing looked at"""
+        port = self.base + 3 * self.workers + 2
+        conf = os.path.join(self.logs, "haproxy.cfg")
+        with open(conf, "w") as f:
+            f.write(f"global\n nbthread 1\n maxconn 4096\ndefaults\n mode http\n timeout connect 5s\n timeout client 60s\n timeout server 60s\n http-reuse always\n"
+                    f"listen plain\n bind 127.0.0.1:{port}\n server w 127.0.0.1:{self.base} pool-max-conn 256\n")
+        self.plain, self.haproxy = f"http://127.0.0.1:{port}", self.run(core, shutil.which("haproxy") or "/usr/sbin/haproxy", "-db", "-f", conf)
+        time.sleep(0.5)
 
     def run(self, core, name, *args):
-        log = open(os.path.join(self.logs, name + ".log"), "ab")
+        log = open(os.path.join(self.logs, os.path.basename(name) + ".log"), "ab")
         return subprocess.Popen(["taskset", "-c", str(core), os.path.join(BIN, name), *args], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def stop(self):
-        for p in (self.gate, self.sim):
+        ours = [p for p in (self.haproxy, self.gate, self.sim) if p]
+        for p in ours:
             p.send_signal(signal.SIGTERM)
-        for p in (self.gate, self.sim):
+        for p in ours:
             try:
                 p.wait(timeout=20)
             except subprocess.TimeoutExpired:
@@ -126,13 +141,13 @@ def micro(_):
         rows.extend((os.path.basename(path), line, "", "", "") for line in r.stdout.strip().splitlines())
 
 
-def cpu_rows(f, a, what, args, bar=""):
-    """one load, its prompts known to gateway and worker: what a request costs the gateway's process"""
-    before = cpu_s(f.gate.pid)
-    s = load(a.cores[1], f.via, *args)
-    used = cpu_s(f.gate.pid) - before
+def cpu_rows(process, target, a, what, args, bar=""):
+    """one load: what a request costs the process between client and worker"""
+    before = cpu_s(process.pid)
+    s = load(a.cores[1], target, *args)
+    used = cpu_s(process.pid) - before
     row("overhead", f"{what}, answered", f"{s['achieved_rps']:.0f}", "req/s")
-    row("overhead", f"{what}, gateway CPU per request", f"{used / max(s['ok'], 1) * 1e6:.1f}", "us")
+    row("overhead", f"{what}, CPU per request", f"{used / max(s['ok'], 1) * 1e6:.1f}", "us")
     row("overhead", f"{what}, requests a second per core (1 / CPU per request)", f"{s['ok'] / max(used, 1 / TICK):.0f}", "req/s", bar)
     if s["errors"]:
         row("overhead", f"{what}, errors", f"{s['errors']:.0f}", "")
@@ -142,6 +157,23 @@ def cpu_rows(f, a, what, args, bar=""):
 HOT_1_KB = ["--workload", "hot", "--groups", "1", "--prefix-tok", "179", "--question-tok", "1", "--output-tok", "1", "--no-stream"]
 
 
+def added(direct, through, a, what, args, bars=("", "")):
+    pairs = [(load(a.cores[1], direct, *args)["lat"], load(a.cores[1], through, *args)["lat"]) for _ in range(a.rounds)]
+    for p, bar in zip((0.5, 0.99), bars):
+        d, v = [statistics.median(q(x[i], p) for x in pairs) * 1e6 for i in (0, 1)]
+        row("overhead", f"{what}: p{p * 100:g} direct / through", f"{d:.0f} / {v:.0f}", "us")
+        row("overhead", f"{what}: p{p * 100:g} added", f"{v - d:.0f}", "us", bar)
+
+
+def yardstick(f, a, one, many):
+    """what this machine asks of any proxy: the bars are for a quicker one than most virtual machines are"""
+    print("== the yardstick: haproxy in the gateway's place, same worker, same requests, same core", flush=True)
+    f.plain_proxy(a.cores[0])
+    load(a.cores[1], f.plain, *many)
+    added(f.direct, f.plain, a, "haproxy", one)
+    cpu_rows(f.haproxy, f.plain, a, "haproxy: 64 connections", many)
+
+
 def overhead(a):
     for tokens, what, shape in (("none", "no token ids", ONE_KB), ("worker", "token ids, cached", HOT_1_KB)):
         print(f"== added latency, 1 KB request, instant worker, one connection, {what}", flush=True)
@@ -149,14 +181,12 @@ def overhead(a):
         try:
             args, many = shape + ["--concurrency", "1", "--duration", str(a.seconds)], shape + ["--concurrency", "64", "--duration", str(a.seconds * 2)]
             load(a.cores[1], f.via, *many)      # all prompts once: then worker and gateway know them
-            pairs = [(load(a.cores[1], f.direct, *args)["lat"], load(a.cores[1], f.via, *args)["lat"]) for _ in range(a.rounds)]
-            for p, bar in ((0.5, "<= 60"), (0.99, "<= 250")):
-                d, v = [statistics.median(q(x[i], p) for x in pairs) * 1e6 for i in (0, 1)]
-                row("overhead", f"{what}: p{p * 100:g} direct / through", f"{d:.0f} / {v:.0f}", "us")
-                row("overhead", f"{what}: p{p * 100:g} added", f"{v - d:.0f}", "us", bar)
-            cpu_rows(f, a, f"{what}: 64 connections", many, ">= 20000")
+            added(f.direct, f.via, a, what, args, ("<= 60", "<= 250"))
+            cpu_rows(f.gate, f.via, a, f"{what}: 64 connections", many, ">= 20000")
             fresh = ONE_KB + ["--rate", "1000", "--duration", str(a.seconds * 2), "--seed", "2"]
-            cpu_rows(f, a, f"{what}: 1,000/s, each prompt new (its KV events are in it)", fresh)
+            cpu_rows(f.gate, f.via, a, f"{what}: 1,000/s, each prompt new (its KV events are in it)", fresh)
+            if tokens == "none":
+                yardstick(f, a, args, many)
         finally:
             f.stop()
 
