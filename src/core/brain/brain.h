@@ -135,6 +135,9 @@ struct brain_worker_view {
 	struct str accelerator;
 };
 size_t brain_workers(const struct brain *b, const struct brain_worker_view **ret_views, struct arena *a);   /* copies in the arena */
+/* One at a time, for who has not the time for all: slots are stable, some are empty (false), later workers may take new ones. */
+size_t brain_worker_slots(const struct brain *b);
+bool brain_worker_in(const struct brain *b, size_t slot, struct arena *a, struct brain_worker_view *ret_v);
 /* Block sizes in use by the workers that serve `model` (hands compute keys for these); returns how many (<= KV_MAX_SIZES). */
 size_t brain_block_sizes(const struct brain *b, struct str model, uint32_t ret_sizes[KV_MAX_SIZES]);
 /* Is the model an adapter somewhere (its seed is its name) ? */
@@ -150,7 +153,7 @@ struct brain_receipt {
 	uint32_t prompt_tok; uint32_t max_hit_tok; uint32_t n_candidates; const struct brain_candidate *candidates; uint32_t chosen;   /* chosen: index in candidates */
 	int64_t ttft_predicted_us, ttft_measured_us; uint32_t cached_reported, output_tok; const char *outcome;
 };
-size_t brain_receipts(const struct brain *b, size_t last_n, struct arena *a, const struct brain_receipt **ret);   /* newest first */
+uint64_t brain_receipt_newest(const struct brain *b);                            /* ids ascend by one; 0: none yet */
 bool brain_receipt_find(const struct brain *b, struct str request_id, struct arena *a, struct brain_receipt *ret);
 bool brain_receipt_get(const struct brain *b, uint64_t id, struct arena *a, struct brain_receipt *ret);
 

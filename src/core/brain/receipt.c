@@ -79,16 +79,7 @@ static struct brain_receipt copy_out(const struct brain_receipt_entry *r, struct
 		.ttft_measured_us = r->ttft_measured_us, .cached_reported = r->cached_reported, .output_tok = r->output_tok, .outcome = r->outcome };
 }
 
-size_t brain_receipts(const struct brain *b, size_t last_n, struct arena *a, const struct brain_receipt **ret)
-{
-	uint64_t newest = b->next_receipt - 1;
-	size_t n = (size_t)MIN(MIN((uint64_t)last_n, newest), (uint64_t)b->opts.receipts);
-	struct brain_receipt *list = arena_new(a, struct brain_receipt, n);
-	for (size_t i = 0; i < n; i++)
-		list[i] = copy_out(&b->receipts[(newest - i) % b->opts.receipts], a);
-	*ret = list;
-	return n;
-}
+uint64_t brain_receipt_newest(const struct brain *b) { return b->next_receipt - 1; }
 
 bool brain_receipt_find(const struct brain *b, struct str request_id, struct arena *a, struct brain_receipt *ret)
 {

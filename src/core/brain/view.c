@@ -40,13 +40,22 @@ static void view_worker(const struct brain *b, const struct fleet_worker *w, str
 		v->ranks[r] = view_rank(b, w, r);
 }
 
+size_t brain_worker_slots(const struct brain *b) { return fleet_slots(b->fleet); }
+
+bool brain_worker_in(const struct brain *b, size_t slot, struct arena *a, struct brain_worker_view *ret_v)
+{
+	const struct fleet_worker *w = slot < fleet_slots(b->fleet) ? fleet_slot(b->fleet, slot) : NULL;
+	if (w)
+		view_worker(b, w, a, ret_v);
+	return w != NULL;
+}
+
 size_t brain_workers(const struct brain *b, const struct brain_worker_view **ret_views, struct arena *a)
 {
 	struct brain_worker_view *views = arena_new(a, struct brain_worker_view, fleet_workers(b->fleet));
 	size_t n = 0;
 	for (size_t i = 0; i < fleet_slots(b->fleet); i++)
-		if (fleet_slot(b->fleet, i))
-			view_worker(b, fleet_slot(b->fleet, i), a, &views[n++]);
+		n += brain_worker_in(b, i, a, &views[n]);
 	*ret_views = views;
 	return n;
 }

@@ -249,11 +249,14 @@ static enum err write_rows(struct buf *out, const struct family *f, const struct
 	return ERR_OK;
 }
 
-static enum err write_family(struct buf *out, const struct obs_set *const *sets, size_t n_sets, uint32_t id)
+uint32_t obs_rows(const struct obs_set *s) { return s->n; }
+
+enum err obs_write(struct buf *out, const struct obs_set *const *sets, size_t n_sets, uint32_t id)
 {
 	struct rows r = { 0 };
 	map_init(&r.by_hash);
 	arena_init(&r.mem, 0);
+	must(n_sets && id < sets[0]->n);
 	for (size_t i = 0; i < n_sets; i++)
 		gather(&r, &sets[i]->families[id]);
 	enum err e = r.v.n ? write_rows(out, &sets[0]->families[id], &r) : ERR_OK;
@@ -263,9 +266,3 @@ static enum err write_family(struct buf *out, const struct obs_set *const *sets,
 	return e;
 }
 
-enum err obs_write(struct buf *out, const struct obs_set *const *sets, size_t n_sets)
-{
-	for (uint32_t id = 0; n_sets && id < sets[0]->n; id++)
-		TRY(write_family(out, sets, n_sets, id));
-	return ERR_OK;
-}

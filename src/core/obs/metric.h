@@ -64,8 +64,9 @@ void obs_put(struct obs_set *s, obs_series x, int64_t v);        /* gauges */
 void obs_observe(struct obs_set *s, obs_series x, int64_t v);    /* histograms */
 int64_t obs_value(const struct obs_set *s, obs_series x);        /* counters and gauges; histograms: how many observations */
 
-/* Text exposition (format 0.0.4) of sets that share one table of rows, summed (gauges too). LIMIT when `out` is full:
- * it then holds whole lines only. */
-must_use enum err obs_write(struct buf *out, const struct obs_set *const *sets, size_t n_sets);
+/* Text exposition (format 0.0.4) of one row of sets that share one table of rows, summed (gauges too). LIMIT when `out`
+ * is full: it then holds whole lines only. A row at a time, because a large fleet's are too many lines for one turn. */
+uint32_t obs_rows(const struct obs_set *s);
+must_use enum err obs_write(struct buf *out, const struct obs_set *const *sets, size_t n_sets, uint32_t id);
 
 #endif

@@ -5,16 +5,17 @@
 
 static enum err add_escaped(struct buf *out, struct str s, bool quotes)
 {
+	size_t from = 0;
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i];
-		if (c == '\n')
-			TRY(buf_add(out, STR("\\n")));
-		else if (c == '\\' || (quotes && c == '"'))
-			TRY(buf_printf(out, "\\%c", c));
-		else
-			TRY(buf_add_byte(out, c));
+		if (c != '\n' && c != '\\' && !(quotes && c == '"'))
+			continue;
+		TRY(buf_add(out, str_sub(s, from, i - from)));
+		TRY(buf_add_byte(out, '\\'));
+		TRY(buf_add_byte(out, c == '\n' ? 'n' : c));
+		from = i + 1;
 	}
-	return ERR_OK;
+	return buf_add(out, str_skip(s, from));
 }
 
 static enum err add_family(struct buf *out, const char *name, enum obs_kind kind, const char *help)
@@ -31,14 +32,20 @@ static enum err add_number(struct buf *out, double v)
 		return buf_add(out, STR("NaN"));
 	if (isinf(v))
 		return buf_add(out, v > 0 ? STR("+Inf") : STR("-Inf"));
-	return floor(v) == v && fabs(v) < 1e15 ? buf_printf(out, "%.0f", v) : buf_printf(out, "%.9g", v);
+	if (floor(v) != v || fabs(v) >= 1e15)
+		return buf_printf(out, "%.9g", v);
+	if (v < 0)
+		TRY(buf_add_byte(out, '-'));
+	return buf_add_u64(out, (uint64_t)fabs(v));
 }
 
 static enum err add_sample(struct buf *out, const char *name, const char *const *labels, const struct str *values, size_t n_labels, double v)
 {
 	TRY(buf_add(out, str_of(name)));
 	for (size_t i = 0; i < n_labels; i++) {
-		TRY(buf_printf(out, "%c%s=\"", i ? ',' : '{', labels[i]));
+		TRY(buf_add_byte(out, i ? ',' : '{'));
+		TRY(buf_add(out, str_of(labels[i])));
+		TRY(buf_add(out, STR("=\"")));
 		TRY(add_escaped(out, values[i], true));
 		TRY(buf_add_byte(out, '"'));
 	}

@@ -38,7 +38,7 @@ void feed_mark(struct feed *f)
 
 /* ---- what the brain says */
 
-static struct feed_worker *worker_of(struct feed *f, brain_worker id)
+static struct feed_worker *worker_of(const struct feed *f, brain_worker id)
 {
 	LIST_FOR(&f->workers, it)
 		if (container_of(it, struct feed_worker, node)->id == id)
@@ -370,15 +370,21 @@ static void info_of(const struct feed_worker *w, struct arena *a, struct feed_wo
 	};
 }
 
-size_t feed_infos(const struct feed *f, struct arena *a, const struct feed_worker_info **ret_infos)
+bool feed_info(const struct feed *f, brain_worker id, struct arena *a, struct feed_worker_info *ret_info)
 {
+	const struct feed_worker *w = worker_of(f, id);
+	if (w != NULL)
+		info_of(w, a, ret_info);
+	return w != NULL;
+}
+
+size_t feed_infos(const struct feed *f, size_t max, struct arena *a, const struct feed_worker_info **ret_infos)
+{
+	struct feed_worker_info *infos = arena_new(a, struct feed_worker_info, max);
 	size_t n = 0;
 	LIST_FOR(&f->workers, it)
-		n++;
-	struct feed_worker_info *infos = arena_new(a, struct feed_worker_info, n + 1);
-	n = 0;
-	LIST_FOR(&f->workers, it)
-		info_of(container_of(it, struct feed_worker, node), a, &infos[n++]);
+		if (n < max)
+			info_of(container_of(it, struct feed_worker, node), a, &infos[n++]);
 	*ret_infos = infos;
 	return n;
 }

@@ -55,7 +55,8 @@ struct feed_worker_info {
 	uint64_t probes, probe_failures, scrapes, scrape_failures, restarts;
 	const struct feed_rank_info *ranks; size_t n_ranks;
 };
-size_t feed_infos(const struct feed *f, struct arena *a, const struct feed_worker_info **ret_infos);
+bool feed_info(const struct feed *f, brain_worker id, struct arena *a, struct feed_worker_info *ret_info);
+size_t feed_infos(const struct feed *f, size_t max, struct arena *a, const struct feed_worker_info **ret_infos);   /* the first ones */
 
 struct feed_discovery_info {
 	struct str pool, file, fault;        /* fault "" = the file was read; else why the old list stays */

@@ -1,5 +1,4 @@
 /* State as JSON: workers, pools, index, decisions. Member names are a contract with users: add, do not rename. */
-#include "base/map.h"
 #include "ops/ops_priv.h"
 
 struct sums { uint64_t requests, prompt_tok, contexts, context_tok, blocks, seq; int64_t lag_us; bool seen, approx, uncertain; };
@@ -135,61 +134,45 @@ static void put_worker(struct json_writer *w, const struct brain_worker_view *v,
 	json_put_close(w, '}');
 }
 
-const struct feed_worker_info **ops_infos(const struct ops *o, const struct brain_worker_view *views, size_t n, struct arena *a)
+bool ops_workers_open(struct ops_page *p)
 {
-	const struct feed_worker_info *infos, **of = arena_new(a, const struct feed_worker_info *, n + 1);
-	struct map by_id;
-	size_t n_infos = feed_infos(o->feed, a, &infos);
-	map_init(&by_id);
-	for (size_t i = 0; i < n_infos; i++)
-		map_put_ptr(&by_id, infos[i].id, (void *)(uintptr_t)&infos[i]);
-	for (size_t i = 0; i < n; i++)
-		of[i] = map_get_ptr(&by_id, views[i].id);
-	map_done(&by_id);
-	return of;
+	ops_page_open(p, "workers");
+	return false;
 }
 
-void ops_put_workers(const struct ops *o, struct json_writer *w)
+bool ops_workers(struct ops_page *p)
 {
-	struct arena a;
-	const struct brain_worker_view *views;
-	arena_init(&a, 0);
-	size_t n = brain_workers(feed_brain(o->feed), &views, &a);
-	const struct feed_worker_info **infos = ops_infos(o, views, n, &a);
-	json_put_open(w, '{');
-	json_put_key(w, STR("workers"));
-	json_put_open(w, '[');
-	for (size_t i = 0; i < n; i++)
-		put_worker(w, &views[i], infos[i]);
-	json_put_close(w, ']');
-	json_put_close(w, '}');
-	arena_done(&a);
+	for (size_t end = MIN(p->at + OPS_PIECE_WORKERS, p->seen.n); p->at < end; p->at++)
+		put_worker(&p->json, p->seen.p[p->at].v, p->seen.p[p->at].f);
+	return p->at < p->seen.n;
 }
 
 /* ---- pools */
 
 struct pool_sums { uint64_t workers, usable, requests, blocks, index_blocks; };
 
-static struct pool_sums sum_pool(const struct brain_worker_view *v, size_t n, struct str pool)
+static struct pool_sums sum_pool(const struct ops_page *page, struct str pool)
 {
 	struct pool_sums s = { 0 };
-	for (size_t i = 0; i < n; i++) {
-		if (!str_eq(v[i].pool, pool))
+	for (size_t i = 0; i < page->seen.n; i++) {
+		const struct brain_worker_view *v = page->seen.p[i].v;
+		if (!str_eq(v->pool, pool))
 			continue;
-		struct sums r = sum_ranks(&v[i]);
+		struct sums r = sum_ranks(v);
 		s.workers++;
-		s.usable += (v[i].health == BRAIN_HEALTHY || v[i].health == BRAIN_DEGRADED) && !v[i].draining;
+		s.usable += (v->health == BRAIN_HEALTHY || v->health == BRAIN_DEGRADED) && !v->draining;
 		s.requests += r.requests;
-		s.blocks += v[i].blocks;
+		s.blocks += v->blocks;
 		s.index_blocks += r.blocks;
 	}
 	return s;
 }
 
-static void put_pool(struct json_writer *w, const struct conf *c, const struct conf_pool *p, const struct brain_worker_view *v, size_t n)
+static void put_pool(struct ops_page *page, const struct conf *c, const struct conf_pool *p)
 {
 	const char *words = conf_option_of_key(STR("routing"))->words;
-	struct pool_sums s = sum_pool(v, n, p->name);
+	struct pool_sums s = sum_pool(page, p->name);
+	struct json_writer *w = &page->json;
 	json_put_open(w, '{');
 	ops_str(w, "name", p->name);
 	ops_str(w, "engine", p->engine);
@@ -204,21 +187,13 @@ static void put_pool(struct json_writer *w, const struct conf *c, const struct c
 	json_put_close(w, '}');
 }
 
-void ops_put_pools(const struct ops *o, struct json_writer *w)
+bool ops_pools(struct ops_page *p)
 {
-	struct arena a;
-	const struct brain_worker_view *views;
-	const struct conf *c = conf_store_now(o->store);
-	arena_init(&a, 0);
-	size_t n = brain_workers(feed_brain(o->feed), &views, &a);
-	json_put_open(w, '{');
-	json_put_key(w, STR("pools"));
-	json_put_open(w, '[');
+	const struct conf *c = conf_store_now(p->ops->store);
+	ops_page_open(p, "pools");
 	for (size_t i = 0; i < c->n_pools; i++)
-		put_pool(w, c, &c->pools[i], views, n);
-	json_put_close(w, ']');
-	json_put_close(w, '}');
-	arena_done(&a);
+		put_pool(p, c, &c->pools[i]);
+	return false;
 }
 
 /* ---- index */
@@ -294,20 +269,30 @@ void ops_put_receipt(const struct ops *o, const struct brain_receipt *r, struct 
 	arena_done(&a);
 }
 
-void ops_put_decisions(const struct ops *o, size_t last, struct json_writer *w)
+bool ops_decisions_open(struct ops_page *p)
+{
+	ops_page_open(p, "decisions");
+	p->receipt = brain_receipt_newest(feed_brain(p->ops->feed));
+	p->left = ops_query_u64(p->req->query, STR("last"), 20);
+	return false;
+}
+
+bool ops_decisions(struct ops_page *p)
 {
 	struct arena a;
-	const struct brain_receipt *r;
+	struct brain_receipt r;
+	bool more = true;
 	arena_init(&a, 0);
-	size_t n = brain_receipts(feed_brain(o->feed), last, &a, &r);
-	json_put_open(w, '{');
-	json_put_key(w, STR("decisions"));
-	json_put_open(w, '[');
-	for (size_t i = 0; i < n; i++)
-		ops_put_receipt(o, &r[i], w);
-	json_put_close(w, ']');
-	json_put_close(w, '}');
+	for (size_t i = 0; i < OPS_PIECE_WORKERS && more; i++) {
+		more = p->left > 0 && brain_receipt_get(feed_brain(p->ops->feed), p->receipt, &a, &r);
+		if (more) {
+			ops_put_receipt(p->ops, &r, &p->json);
+			p->left--;
+			p->receipt--;
+		}
+	}
 	arena_done(&a);
+	return more;
 }
 
 bool ops_put_decision(const struct ops *o, struct str id, struct json_writer *w)

@@ -1,10 +1,10 @@
-/* The admin server: a table of paths. State is read at the moment it is asked for; nothing is cached. */
+/* The admin server: a table of paths. State is read while it is answered; nothing is cached. */
 #include "ops/ops_priv.h"
 
 #include <stdlib.h>
 
-/* A request whose body is still coming (only explain has one). */
-struct pending { struct ops *ops; struct buf body; bool over, asked; };
+/* A request under way: its body is still coming (only explain has one), or its answer is written in pieces. */
+struct pending { struct ops *ops; struct buf body; bool over, asked; struct ops_page *page; };
 
 void ops_reply_json(struct http_req *r, int status, const struct buf *b)
 {
@@ -49,19 +49,7 @@ static void get_livez(struct ops *o, struct http_req *r)
 	text(r, 200, STR("ok\n"));
 }
 
-static void get_metrics(struct ops *o, struct http_req *r)
-{
-	struct buf b;
-	struct http_headers none = { 0 };
-	buf_init(&b, OPS_MAX_REPLY);
-	if (ops_scrape(o, &b) == ERR_OK)
-		http_reply(r, 200, none, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&b));
-	else
-		ops_reply_error(r, 500, "limit", "the metrics do not fit in 64 MiB");
-	buf_done(&b);
-}
-
-static uint64_t query_u64(struct str query, struct str name, uint64_t otherwise)
+uint64_t ops_query_u64(struct str query, struct str name, uint64_t otherwise)
 {
 	for (struct str pair, key, value; query.n > 0;) {
 		str_cut(query, '&', &pair, &query);
@@ -95,22 +83,6 @@ static void get_readyz(struct ops *o, struct http_req *r)
 	finish(r, ready ? 200 : 503, &w, &b);
 }
 
-static void get_workers(struct ops *o, struct http_req *r)
-{
-	struct buf b;
-	struct json_writer w = begin(&b);
-	ops_put_workers(o, &w);
-	finish(r, 200, &w, &b);
-}
-
-static void get_pools(struct ops *o, struct http_req *r)
-{
-	struct buf b;
-	struct json_writer w = begin(&b);
-	ops_put_pools(o, &w);
-	finish(r, 200, &w, &b);
-}
-
 static void get_index(struct ops *o, struct http_req *r)
 {
 	struct buf b;
@@ -127,14 +99,6 @@ static void get_tokenizers(struct ops *o, struct http_req *r)
 	finish(r, 200, &w, &b);
 }
 
-static void get_decisions(struct ops *o, struct http_req *r)
-{
-	struct buf b;
-	struct json_writer w = begin(&b);
-	ops_put_decisions(o, (size_t)MIN(query_u64(r->query, STR("last"), 20), (uint64_t)100000), &w);
-	finish(r, 200, &w, &b);
-}
-
 #define DECISION STR("/api/v1/decisions/")
 static void get_decision(struct ops *o, struct http_req *r)
 {
@@ -148,17 +112,23 @@ static void get_decision(struct ops *o, struct http_req *r)
 	ops_reply_error(r, 404, "not_found", "no decision of this id is remembered (option receipts says how many are kept)");
 }
 
-struct route { const char *method, *path; void (*answer)(struct ops *o, struct http_req *r); };
+static ops_part *const workers[] = { ops_gather, ops_workers_open, ops_workers, ops_page_close, NULL };
+static ops_part *const pools[] = { ops_gather, ops_pools, ops_page_close, NULL };
+static ops_part *const decisions[] = { ops_decisions_open, ops_decisions, ops_page_close, NULL };
+
+#define METRICS "/metrics"
+/* Answered at once, or in pieces. */
+struct route { const char *path; void (*answer)(struct ops *o, struct http_req *r); ops_part *const *parts; };
 static const struct route routes[] = {
-	{ "GET", "/", get_root },
-	{ "GET", "/livez", get_livez },
-	{ "GET", "/readyz", get_readyz },
-	{ "GET", "/metrics", get_metrics },
-	{ "GET", "/api/v1/workers", get_workers },
-	{ "GET", "/api/v1/pools", get_pools },
-	{ "GET", "/api/v1/index", get_index },
-	{ "GET", "/api/v1/tokenizers", get_tokenizers },
-	{ "GET", "/api/v1/decisions", get_decisions },
+	{ "/", get_root, NULL },
+	{ "/livez", get_livez, NULL },
+	{ "/readyz", get_readyz, NULL },
+	{ METRICS, NULL, ops_metrics },
+	{ "/api/v1/workers", NULL, workers },
+	{ "/api/v1/pools", NULL, pools },
+	{ "/api/v1/index", get_index, NULL },
+	{ "/api/v1/tokenizers", get_tokenizers, NULL },
+	{ "/api/v1/decisions", NULL, decisions },
 };
 #define EXPLAIN STR("/api/v1/explain")
 
@@ -182,6 +152,17 @@ static struct str explain_path(struct str query)
 	return STR("/v1/chat/completions");
 }
 
+static struct pending *pending_new(struct ops *o, struct http_req *r)
+{
+	struct pending *p = must_calloc(1, sizeof(*p));
+	p->ops = o;
+	buf_init(&p->body, (size_t)conf_store_now(o->store)->opts.gate.max_body_bytes);
+	r->user = p;
+	return p;
+}
+
+static bool asks(struct http_req *r) { return str_eq(r->path, EXPLAIN); }
+
 static void on_request(void *arg, struct http_req *r)
 {
 	struct ops *o = arg;
@@ -189,10 +170,10 @@ static void on_request(void *arg, struct http_req *r)
 	const struct route *route = route_of(r->path);
 	r->user = NULL;
 	if (str_eq(r->path, EXPLAIN) && str_eq(r->method, STR("POST"))) {
-		struct pending *p = must_calloc(1, sizeof(*p));
-		p->ops = o;
-		buf_init(&p->body, (size_t)conf_store_now(o->store)->opts.gate.max_body_bytes);
-		r->user = p;
+		pending_new(o, r);
+	} else if (route != NULL && get && route->parts != NULL) {
+		bool text = str_eq(r->path, STR(METRICS));
+		pending_new(o, r)->page = ops_page_start(o, r, text ? STR("text/plain; version=0.0.4; charset=utf-8") : STR("application/json"), route->parts);
 	} else if (route != NULL && get) {
 		route->answer(o, r);
 	} else if (str_starts(r->path, DECISION) && get) {
@@ -207,7 +188,7 @@ static void on_request(void *arg, struct http_req *r)
 static void on_body(struct http_req *r, struct str piece)
 {
 	struct pending *p = r->user;
-	if (p != NULL && buf_add(&p->body, piece) != ERR_OK)
+	if (p != NULL && asks(r) && buf_add(&p->body, piece) != ERR_OK)
 		p->over = true;
 }
 
@@ -217,6 +198,8 @@ static void pending_free(struct http_req *r)
 	if (p == NULL)
 		return;
 	buf_done(&p->body);
+	if (p->page != NULL)
+		ops_page_free(p->page);
 	free(p);
 	r->user = NULL;
 }
@@ -224,7 +207,7 @@ static void pending_free(struct http_req *r)
 static void on_body_end(struct http_req *r)
 {
 	struct pending *p = r->user;
-	if (p == NULL)
+	if (p == NULL || !asks(r))
 		return;
 	if (p->over) {
 		ops_reply_error(r, 413, "body_too_large", "the body is longer than limits.body");
@@ -234,7 +217,12 @@ static void on_body_end(struct http_req *r)
 	ops_explain(p->ops, r, explain_path(r->query), buf_str(&p->body));
 }
 
-static void on_drain(struct http_req *r) { (void)r; }
+static void on_drain(struct http_req *r)
+{
+	struct pending *p = r->user;
+	if (p != NULL && p->page != NULL)
+		ops_page_drain(p->page);
+}
 
 static void on_gone(struct http_req *r, enum err why)
 {

@@ -7,7 +7,12 @@
 #include "ops/ops.h"
 #include "wire/json.h"
 
-enum { OPS_MAX_REPLY = 64 << 20 };
+enum {
+	OPS_MAX_REPLY = 64 << 20,
+	OPS_PIECE_WORKERS = 8, /* described in one go, and receipts */
+	OPS_PIECE_LINES = 256, /* of metrics */
+	OPS_HIGH_BYTES = 256 << 10 /* queued for a client: then the rest waits until it has read */
+};
 
 struct ops {
 	struct io_loop *loop, *gate_loop;
@@ -22,28 +27,58 @@ struct ops {
 	struct io_stall stall;               /* summed; worst since the last scrape */
 };
 
-/* api.c: each appends its JSON to w. */
-void ops_put_workers(const struct ops *o, struct json_writer *w);
-void ops_put_pools(const struct ops *o, struct json_writer *w);
+/* page.c: an answer that grows with the fleet (or the number of receipts) is written in pieces: between two of them the
+ * loop, which may be the data port's too, serves others. What is not sent yet is bounded. Lives as long as its request. */
+struct ops_seen { const struct brain_worker_view *v; const struct feed_worker_info *f; };   /* f: NULL where the feed knows nothing */
+struct ops_page;
+/* Writes a bounded piece to p->out (or p->json, which writes there). True: it is to be called again. p->at is 0 at its
+ * first call and else what it left there. */
+typedef bool ops_part(struct ops_page *p);
+struct ops_page {
+	struct ops *ops;
+	struct http_req *req;
+	ops_part *const *parts;            /* the one to be called; NULL: all is written */
+	size_t at;
+	struct io_soon turn;
+	bool waits;                        /* for the client to read */
+	struct buf out;
+	struct json_writer json;
+	enum err e;                        /* of what was written to out */
+	struct arena mem;
+	VEC(struct ops_seen) seen;         /* by ops_gather; in mem */
+	uint64_t receipt, left;            /* ops_decisions: the next one, how many still */
+};
+struct ops_page *ops_page_start(struct ops *o, struct http_req *r, struct str type, ops_part *const *parts);
+void ops_page_drain(struct ops_page *p);
+void ops_page_free(struct ops_page *p);
+bool ops_gather(struct ops_page *p);                      /* looks at all workers: fills `seen` */
+void ops_page_open(struct ops_page *p, const char *key);  /* {"key":[ */
+bool ops_page_close(struct ops_page *p);                  /* ]} */
+
+/* api.c: parts of pages */
+bool ops_workers_open(struct ops_page *p);
+bool ops_workers(struct ops_page *p);
+bool ops_pools(struct ops_page *p);
+bool ops_decisions_open(struct ops_page *p);
+bool ops_decisions(struct ops_page *p);
+/* each appends its JSON to w */
 void ops_put_index(const struct ops *o, struct json_writer *w);
-void ops_put_decisions(const struct ops *o, size_t last, struct json_writer *w);
 /* False: no such decision. `id`: a number or a request id. */
 bool ops_put_decision(const struct ops *o, struct str id, struct json_writer *w);
 void ops_put_receipt(const struct ops *o, const struct brain_receipt *r, struct json_writer *w);
-/* What the feed knows of each of these workers, in their order; NULL where it knows nothing. */
-const struct feed_worker_info **ops_infos(const struct ops *o, const struct brain_worker_view *views, size_t n, struct arena *a);
 /* tokenizers.c */
 void ops_put_tokenizers(const struct ops *o, struct json_writer *w);
 /* ready.c */
 bool ops_put_ready(const struct ops *o, struct json_writer *w);
 /* scrape.c */
-must_use enum err ops_scrape(struct ops *o, struct buf *b);
+extern ops_part *const ops_metrics[];
 /* explain.c: takes the request over once its body is whole. */
 struct ops_ask;
 void ops_explain(struct ops *o, struct http_req *r, struct str target, struct str body);
 void ops_explain_gone(struct ops *o, struct http_req *r);
 void ops_explain_free(struct ops *o);
 
+uint64_t ops_query_u64(struct str query, struct str name, uint64_t otherwise);
 void ops_reply_json(struct http_req *r, int status, const struct buf *b);
 void ops_reply_error(struct http_req *r, int status, const char *code, const char *message);
 

@@ -54,10 +54,10 @@ static void put_worker_reasons(const struct ops *o, struct json_writer *w)
 	struct arena a;
 	const struct feed_worker_info *infos;
 	arena_init(&a, 0);
-	size_t n = feed_infos(o->feed, &a, &infos);
+	size_t n = feed_infos(o->feed, 20, &a, &infos);
 	if (n == 0)
 		json_put_str(w, STR("no worker is configured"));
-	for (size_t i = 0; i < n && i < 20; i++)
+	for (size_t i = 0; i < n; i++)
 		json_put_str(w, str_of(arena_printf(&a, "worker %.*s: %.*s", STR_ARG(infos[i].url), STR_ARG(infos[i].resolved ? infos[i].probe : STR("its name does not resolve")))));
 	arena_done(&a);
 }

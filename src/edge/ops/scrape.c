@@ -1,17 +1,13 @@
 /* /metrics: the hands' and the feed's tables, then what is read from the brain at this moment: workers, ranks, the index,
  * the process. Rows are tables, so that doc/reference/metrics.md is made from the same words. */
-#include <stdio.h>
-
 #include "obs/text.h"
 #include "ops/ops_priv.h"
 
-/* One worker as a scrape sees it. */
-struct seen { const struct brain_worker_view *v; const struct feed_worker_info *f; };
-struct worker_row { const char *name; enum obs_kind kind; const char *help; double (*value)(const struct seen *s); };
+struct worker_row { const char *name; enum obs_kind kind; const char *help; double (*value)(const struct ops_seen *s); };
 struct seen_rank { const struct brain_rank_view *r; const struct feed_rank_info *f; };
 struct rank_row { const char *name; enum obs_kind kind; const char *help; double (*value)(const struct seen_rank *s); };
 
-#define WORKER_VALUE(fn, expr) static double fn(const struct seen *s) { return (double)(expr); }
+#define WORKER_VALUE(fn, expr) static double fn(const struct ops_seen *s) { return (double)(expr); }
 WORKER_VALUE(w_usable, (s->v->health == BRAIN_HEALTHY || s->v->health == BRAIN_DEGRADED) && !s->v->draining)
 WORKER_VALUE(w_block_size, s->v->block_size)
 WORKER_VALUE(w_blocks, s->v->blocks)
@@ -99,61 +95,67 @@ static const struct rank_row rank_rows[] = {
 	{ "kvasir_worker_event_queue_bytes", OBS_GAUGE, "Event bytes that wait to be decoded.", r_queue },
 };
 
-struct scrape { const struct brain_worker_view *views; const struct feed_worker_info **infos; size_t n; };   /* infos[i] may be NULL */
+/* A table of so many rows for each of the workers seen, row by row: p->at counts cells. */
+static bool cells(struct ops_page *p, size_t n_rows, enum err (*head)(struct buf *b, size_t row), enum err (*cell)(struct buf *b, size_t row, const struct ops_seen *s))
+{
+	size_t n = p->seen.n, end = MIN(p->at + OPS_PIECE_LINES, n * n_rows);
+	for (; p->at < end && p->e == ERR_OK; p->at++) {
+		size_t row = p->at / n, i = p->at % n;
+		p->e = i == 0 ? head(&p->out, row) : ERR_OK;
+		p->e = p->e == ERR_OK ? cell(&p->out, row, &p->seen.p[i]) : p->e;
+	}
+	return p->at < n * n_rows;
+}
 
-static enum err put_workers(struct buf *b, const struct scrape *c)
+static enum err worker_head(struct buf *b, size_t row) { return obs_text_family(b, worker_rows[row].name, worker_rows[row].kind, worker_rows[row].help); }
+
+static enum err worker_cell(struct buf *b, size_t row, const struct ops_seen *s)
 {
 	static const char *const labels[] = { "worker", "pool" };
-	for (size_t k = 0; k < ARRAY_LEN(worker_rows); k++) {
-		const struct worker_row *row = &worker_rows[k];
-		TRY(obs_text_family(b, row->name, row->kind, row->help));
-		for (size_t i = 0; i < c->n; i++) {
-			struct seen s = { &c->views[i], c->infos[i] };
-			TRY(obs_text_sample(b, row->name, labels, (struct str[]){ s.v->url, s.v->pool }, 2, row->value(&s)));
-		}
-	}
-	return ERR_OK;
+	return obs_text_sample(b, worker_rows[row].name, labels, (struct str[]){ s->v->url, s->v->pool }, 2, worker_rows[row].value(s));
 }
 
-static enum err put_ranks_of(struct buf *b, const struct rank_row *row, const struct brain_worker_view *v, const struct feed_worker_info *f)
+static bool put_workers(struct ops_page *p) { return cells(p, ARRAY_LEN(worker_rows), worker_head, worker_cell); }
+
+static enum err rank_head(struct buf *b, size_t row) { return obs_text_family(b, rank_rows[row].name, rank_rows[row].kind, rank_rows[row].help); }
+
+static enum err rank_cell(struct buf *b, size_t row, const struct ops_seen *s)
 {
 	static const char *const labels[] = { "worker", "pool", "rank" };
-	for (uint32_t i = 0; i < v->n_ranks; i++) {
-		char rank[12];
-		int n = snprintf(rank, sizeof(rank), "%u", v->ranks[i].rank);
-		struct seen_rank s = { &v->ranks[i], f != NULL && v->ranks[i].rank < f->n_ranks ? &f->ranks[v->ranks[i].rank] : NULL };
-		TRY(obs_text_sample(b, row->name, labels, (struct str[]){ v->url, v->pool, str_from(rank, (size_t)n) }, 3, row->value(&s)));
+	for (uint32_t i = 0; i < s->v->n_ranks; i++) {
+		char room[STR_U64_MAX];
+		const struct brain_rank_view *r = &s->v->ranks[i];
+		struct seen_rank sr = { r, s->f != NULL && r->rank < s->f->n_ranks ? &s->f->ranks[r->rank] : NULL };
+		TRY(obs_text_sample(b, rank_rows[row].name, labels, (struct str[]){ s->v->url, s->v->pool, str_of_u64(r->rank, room) }, 3, rank_rows[row].value(&sr)));
 	}
 	return ERR_OK;
 }
 
-static enum err put_ranks(struct buf *b, const struct scrape *c)
-{
-	for (size_t k = 0; k < ARRAY_LEN(rank_rows); k++) {
-		TRY(obs_text_family(b, rank_rows[k].name, rank_rows[k].kind, rank_rows[k].help));
-		for (size_t i = 0; i < c->n; i++)
-			TRY(put_ranks_of(b, &rank_rows[k], &c->views[i], c->infos[i]));
-	}
-	return ERR_OK;
-}
+static bool put_ranks(struct ops_page *p) { return cells(p, ARRAY_LEN(rank_rows), rank_head, rank_cell); }
 
 /* ---- one state of five */
 
 #define STATE_NAME "kvasir_worker_state"
 #define STATE_HELP "1 for the state the worker is in, 0 for the others."
 
-static enum err put_states(struct buf *b, const struct scrape *c)
+static enum err state_head(struct buf *b, size_t row)
+{
+	(void)row;
+	return obs_text_family(b, STATE_NAME, OBS_GAUGE, STATE_HELP);
+}
+
+static enum err state_cell(struct buf *b, size_t row, const struct ops_seen *s)
 {
 	static const char *const labels[] = { "worker", "pool", "state" };
-	TRY(obs_text_family(b, STATE_NAME, OBS_GAUGE, STATE_HELP));
-	for (size_t i = 0; i < c->n; i++)
-		for (int h = BRAIN_UNKNOWN; h <= BRAIN_DOWN; h++) {
-			const struct brain_worker_view *v = &c->views[i];
-			enum brain_health now = v->draining ? BRAIN_DRAINING : v->health;
-			TRY(obs_text_sample(b, STATE_NAME, labels, (struct str[]){ v->url, v->pool, str_of(brain_health_name((enum brain_health)h)) }, 3, now == (enum brain_health)h));
-		}
+	const struct brain_worker_view *v = s->v;
+	enum brain_health now = v->draining ? BRAIN_DRAINING : v->health;
+	(void)row;
+	for (int h = BRAIN_UNKNOWN; h <= BRAIN_DOWN; h++)
+		TRY(obs_text_sample(b, STATE_NAME, labels, (struct str[]){ v->url, v->pool, str_of(brain_health_name((enum brain_health)h)) }, 3, now == (enum brain_health)h));
 	return ERR_OK;
 }
+
+static bool put_states(struct ops_page *p) { return cells(p, 1, state_head, state_cell); }
 
 /* ---- process and index: one sample each */
 
@@ -222,36 +224,38 @@ static enum err put_build(struct buf *b)
 	return obs_text_sample(b, BUILD_NAME, (const char *[]){ "version" }, (struct str[]){ STR(KVASIR_VERSION) }, 1, 1);
 }
 
-static enum err put_hands(struct buf *b, const struct ops *o)
+static bool put_own(struct ops_page *p)
 {
-	VEC(const struct obs_set *) sets = { 0 };
-	for (size_t i = 0; i < o->gates.n; i++)
-		VEC_PUSH(&sets, gate_metrics(o->gates.p[i]));
-	enum err e = sets.n > 0 ? obs_write(b, sets.p, sets.n) : ERR_OK;
-	VEC_FREE(&sets);
-	return e;
+	struct ops *o = p->ops;
+	struct io_stall stall = io_loop_stall(o->loop);
+	o->stall = (struct io_stall){ o->stall.turns + stall.turns, o->stall.busy_us + stall.busy_us, o->stall.over_1ms + stall.over_1ms, stall.worst_us };
+	p->e = put_build(&p->out);
+	p->e = p->e == ERR_OK ? put_singles(&p->out, o) : p->e;
+	return false;
 }
 
-enum err ops_scrape(struct ops *o, struct buf *b)
+/* ---- what the hands and the feed count: a metric at a time */
+
+static bool put_hands(struct ops_page *p)
 {
-	struct arena a;
-	struct scrape c;
-	struct io_stall stall = io_loop_stall(o->loop);
-	const struct obs_set *feed_set = feed_metrics(o->feed);
-	o->stall = (struct io_stall){ o->stall.turns + stall.turns, o->stall.busy_us + stall.busy_us, o->stall.over_1ms + stall.over_1ms, stall.worst_us };
-	TRY(put_build(b));
-	TRY(put_singles(b, o));
-	TRY(put_hands(b, o));
-	TRY(obs_write(b, &feed_set, 1));
-	arena_init(&a, 0);
-	c.n = brain_workers(feed_brain(o->feed), &c.views, &a);
-	c.infos = ops_infos(o, c.views, c.n, &a);
-	enum err e = put_states(b, &c);
-	e = e == ERR_OK ? put_workers(b, &c) : e;
-	e = e == ERR_OK ? put_ranks(b, &c) : e;
-	arena_done(&a);
-	return e;
+	VEC(const struct obs_set *) sets = { 0 };
+	for (size_t i = 0; i < p->ops->gates.n; i++)
+		VEC_PUSH(&sets, gate_metrics(p->ops->gates.p[i]));
+	uint32_t n = sets.n > 0 ? obs_rows(sets.p[0]) : 0;
+	if (p->at < n)
+		p->e = obs_write(&p->out, sets.p, sets.n, (uint32_t)p->at++);
+	VEC_FREE(&sets);
+	return p->at < n;
 }
+
+static bool put_feed(struct ops_page *p)
+{
+	const struct obs_set *set = feed_metrics(p->ops->feed);
+	p->e = obs_write(&p->out, &set, 1, (uint32_t)p->at++);
+	return p->at < obs_rows(set);
+}
+
+ops_part *const ops_metrics[] = { put_own, put_hands, put_feed, ops_gather, put_states, put_workers, put_ranks, NULL };
 
 /* ---- for doc/reference */
 

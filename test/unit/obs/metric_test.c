@@ -19,7 +19,8 @@ static const struct obs_def defs[] = { ROWS(OBS_ROW_DEF) };
 static const char *text(struct buf *b, const struct obs_set *const *sets, size_t n)
 {
 	buf_clear(b);
-	assert_int_equal(obs_write(b, sets, n), ERR_OK);
+	for (uint32_t id = 0; id < obs_rows(sets[0]); id++)
+		assert_int_equal(obs_write(b, sets, n, id), ERR_OK);
 	assert_int_equal(buf_add_byte(b, 0), ERR_OK);
 	return buf_str(b).p;
 }
