@@ -191,6 +191,9 @@ def test_a_long_prompt_stalls_nobody(start, folder, prompt):
 def test_the_bench_measures_the_whole_way(folder, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("a line of words, and 12 numbers\n" * 4000)
-    out = subprocess.run([BIN_DIR / "kvasir-bench", "tokenize", "--model-dir", folder, text], capture_output=True, text=True, timeout=120, check=True).stdout
-    for name in ("loading", "chat of 10k tokens, words known, p50", "its next turn, p50", "1 MB of one letter"):
+    chats = tmp_path / "chats.jsonl"
+    out = subprocess.run([BIN_DIR / "kvasir-bench", "tokenize", "--model-dir", folder, "--write-chats", chats, text], capture_output=True, text=True, timeout=120, check=True).stdout
+    for name in ("loading", "texts of 10k tokens, empty word cache", "texts of 10k tokens, words known", "chat of 10k tokens, words known, p50", "its next turn, p50", "1 MB of one letter"):
         assert any(line.startswith(name + " ") and float(line.split()[-2]) > 0 for line in out.splitlines()), out
+    first, turn = (json.loads(line)["messages"] for line in chats.read_text().splitlines()[:2])
+    assert len(turn) == len(first) + 2 and turn[:len(first)] == first

@@ -52,6 +52,13 @@ int64_t io_unix_us(void)
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+int64_t io_thread_cpu_ns(void)
+{
+	struct timespec ts;
+	must(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
 void io_random(void *p, size_t n)
 {
 	char *at = p;

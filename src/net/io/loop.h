@@ -20,6 +20,7 @@ void io_loop_stop(struct io_loop *l);
 void io_loop_stop_from_any(struct io_loop *l);   /* the same from another thread */
 struct mono io_now(const struct io_loop *l);
 struct mono io_clock(void);                 /* reads the clock now (benches, latency marks inside a turn) */
+int64_t io_thread_cpu_ns(void);             /* CPU time of the calling thread (benches) */
 int64_t io_unix_us(void);                   /* wall clock, for logs and "created" members */
 void io_random(void *p, size_t n);          /* bytes from the kernel; aborts when there are none */
 bool io_loop_alive(struct io_loop *l);      /* are there handles left? one turn is run without waiting */

@@ -14,9 +14,11 @@
 
 enum { CHATS = 100, CHAT_TOK = 10000, TURN_BYTES = 1500, NEW_BYTES = 900, BLOCK_TOK = 16, TEXT_MAX_BYTES = 64 << 20, RUN_BYTES = 1000000 };
 
-static const char usage[] = "usage: kvasir-bench tokenize --model-dir DIR TEXT_FILE\n\n"
-			    "What token ids cost with the tokenizer and the chat template of DIR, one thread, wall time. Chats of about 10,000 tokens are\n"
-			    "made of TEXT_FILE (UTF-8, of some hundred KB at least). Each line: what, value, unit.\n";
+static const char usage[] =
+	"usage: kvasir-bench tokenize --model-dir DIR [--write-chats FILE] TEXT_FILE\n\n"
+	"What token ids cost with the tokenizer and the chat template of DIR, one thread, CPU time. Texts and chats of about 10,000\n"
+	"tokens are made of TEXT_FILE (UTF-8, of some hundred KB at least). Each line: what, value, unit.\n"
+	"--write-chats: the chats measured, each line a body, behind each chat its next turn: for a comparison with others.\n";
 
 struct bench {
 	struct text_local *l;
@@ -45,7 +47,8 @@ static void print_times(struct bench *b, const char *name)
 	b->ms.n = 0;
 }
 
-static double ms_since(struct mono t) { return (double)mono_diff_us(io_clock(), t) / 1e3; }
+/* Of this thread's CPU: what others do on the machine is not in it. */
+static double now_ms(void) { return (double)io_thread_cpu_ns() / 1e6; }
 
 /* ---- bodies */
 
@@ -53,7 +56,9 @@ static void put_json_text(struct buf *b, struct str s)
 {
 	for (size_t i = 0; i < s.n; i++) {
 		unsigned char c = (unsigned char)s.p[i];
-		enum err e = c == '"' || c == '\\' ? buf_printf(b, "\\%c", c) : c < 0x20 ? buf_printf(b, "\\u%04x", c) : buf_add_byte(b, (char)c);
+		enum err e = c == '"' || c == '\\' ? buf_printf(b, "\\%c", c)
+			     : c < 0x20            ? buf_printf(b, "\\u%04x", c)
+						   : buf_add_byte(b, (char)c);
 		must(e == ERR_OK);
 	}
 }
@@ -74,7 +79,8 @@ static void make_chat(const struct bench *b, struct buf *out, size_t k, size_t b
 {
 	size_t n = bytes / TURN_BYTES / 2 * 2 + 1, at = k * 7919;
 	buf_clear(out);
-	must(buf_add(out, STR("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"You are a helpful assistant.\"}")) == ERR_OK);
+	must(buf_add(out, STR("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"You are a helpful assistant.\"}")) ==
+		ERR_OK);
 	for (size_t i = 0; i < n + (turn ? 2 : 0); i++) {
 		must(buf_printf(out, ",{\"role\":\"%s\",\"content\":\"", i % 2 ? "assistant" : "user") == ERR_OK);
 		put_json_text(out, piece(b, at + i * TURN_BYTES, i < n ? TURN_BYTES : NEW_BYTES / 2));
@@ -91,7 +97,7 @@ static bool run(struct bench *b, struct text_local_scratch *s, struct str body, 
 	struct text_local_job job = { .form = TEXT_CHAT, .body = body, .now_s = 1772366096, .max_tok = 1 << 24, .memo = memo };
 	struct text_ids *ids;
 	const char *why = "";
-	struct mono start = io_clock();
+	double start = now_ms();
 	if (text_local_ids(s, &job, &ids, &why) != ERR_OK) {
 		fprintf(stderr, "kvasir-bench tokenize: the template or tokenizer refuses a chat: %s\n", why);
 		return false;
@@ -99,11 +105,27 @@ static bool run(struct bench *b, struct text_local_scratch *s, struct str body, 
 	size_t n = ids->prompts[0].n;
 	uint64_t *keys = must_malloc((n / BLOCK_TOK + 1) * sizeof(*keys));
 	(void)kv_prompt_keys(kv_seed((struct str){ 0 }), ids->prompts[0].ids, n, BLOCK_TOK, NULL, keys);
-	VEC_PUSH(&b->ms, ms_since(start));
+	VEC_PUSH(&b->ms, now_ms() - start);
 	b->n_tok = n;
 	free(keys);
 	text_ids_unref(ids);
 	return true;
+}
+
+static bool write_chats(const struct bench *b, size_t bytes, const char *path)
+{
+	FILE *f = fopen(path, "w");
+	struct buf body;
+	buf_init(&body, TEXT_MAX_BYTES);
+	for (size_t i = 0; f && i < 2 * CHATS; i++) {
+		make_chat(b, &body, i / 2, bytes, i % 2);
+		fprintf(f, "%.*s\n", (int)body.n, body.p);
+	}
+	buf_done(&body);
+	if (f && fclose(f) == 0)
+		return true;
+	fprintf(stderr, "kvasir-bench tokenize: %s: cannot be written\n", path);
+	return false;
 }
 
 static bool chats(struct bench *b, size_t bytes)
@@ -143,16 +165,38 @@ static bool chats(struct bench *b, size_t bytes)
 	return ok;
 }
 
+/* The text in parts of n bytes: each with an empty word cache, then again with its words known. */
+static void parts(struct bench *b, size_t n)
+{
+	const struct tok *t = text_local_tok(b->l);
+	double ms[2] = { 0 };
+	size_t done = 0;
+	for (; done + n + 8 < b->text.n; done += n) {
+		struct tok_scratch *s = tok_scratch_new(t, TOK_CACHE_BYTES);
+		for (size_t i = 0; i < 2; i++) {
+			struct tok_ids ids = { 0 };
+			double start = now_ms();
+			must(tok_encode(t, s, &(struct tok_job){ .text = piece(b, done, n) }, &ids) == ERR_OK);
+			ms[i] += now_ms() - start;
+			tok_ids_done(&ids);
+		}
+		tok_scratch_free(s);
+	}
+	print("texts of 10k tokens, empty word cache", (double)done / 1e3 / ms[0], "MB/s");
+	print("texts of 10k tokens, words known", (double)done / 1e3 / ms[1], "MB/s");
+}
+
 /* Bytes of text of CHAT_TOK tokens; the whole text is done once for it. */
 static bool measure_text(struct bench *b, size_t *ret_bytes)
 {
 	const struct tok *t = text_local_tok(b->l);
 	struct tok_scratch *s = tok_scratch_new(t, TOK_CACHE_BYTES);
 	struct tok_ids ids = { 0 };
-	struct mono start = io_clock();
+	double start = now_ms();
 	bool ok = tok_encode(t, s, &(struct tok_job){ .text = b->text }, &ids) == ERR_OK && ids.n;
 	if (ok) {
-		print("the whole text, empty word cache", (double)b->text.n / 1e3 / ms_since(start), "MB/s");
+		print("the whole text, empty word cache", (double)b->text.n / 1e3 / (now_ms() - start), "MB/s");
+		print("tokens of the whole text", (double)ids.n, "tokens");
 		*ret_bytes = b->text.n * CHAT_TOK / ids.n;
 	}
 	tok_ids_done(&ids);
@@ -169,9 +213,9 @@ static void one_letter(struct bench *b)
 	memset(text, 'a', 2 * RUN_BYTES);
 	for (size_t i = 0; i < 2; i++) {
 		struct tok_ids ids = { 0 };
-		struct mono start = io_clock();
+		double start = now_ms();
 		must(tok_encode(t, s, &(struct tok_job){ .text = { text, (size_t)RUN_BYTES << i } }, &ids) == ERR_OK);
-		ms[i] = ms_since(start);
+		ms[i] = now_ms() - start;
 		tok_ids_done(&ids);
 	}
 	print("1 MB of one letter", ms[0], "ms");
@@ -190,10 +234,10 @@ static enum err load(const char *folder, struct bench *b, char *why, size_t why_
 		if (io_file_read(path, TOK_MAX_FILE_BYTES, &bufs[i]) == ERR_OK)
 			f.text[i] = buf_str(&bufs[i]);
 	}
-	struct mono start = io_clock();
+	double start = now_ms();
 	enum err e = text_local_load(&f, why, why_cap, &b->l);
 	if (e == ERR_OK) {
-		print("loading", ms_since(start), "ms");
+		print("loading", now_ms() - start, "ms");
 		print("memory of the tokenizer", (double)text_local_bytes(b->l) / 1e6, "MB");
 	}
 	for (size_t i = 0; i < TEXT_FILE_COUNT; i++)
@@ -201,11 +245,22 @@ static enum err load(const char *folder, struct bench *b, char *why, size_t why_
 	return e;
 }
 
-static int measure(struct bench *b, const char *folder, const char *file)
+static bool measure_all(struct bench *b, const char *chats_path)
+{
+	size_t bytes = 0;
+	if (!measure_text(b, &bytes))
+		return false;
+	parts(b, MIN(bytes, b->text.n / 2));
+	one_letter(b);
+	if (chats_path && !write_chats(b, bytes, chats_path))
+		return false;
+	return !text_local_has_chat(b->l) || chats(b, bytes);
+}
+
+static int measure(struct bench *b, const char *folder, const char *file, const char *chats_path)
 {
 	struct buf text;
 	char why[512] = "";
-	size_t bytes = 0;
 	if (io_file_read(file, TEXT_MAX_BYTES, &text) != ERR_OK || text.n < 100000) {
 		fprintf(stderr, "kvasir-bench tokenize: %s: not a text of 100 KB or more\n", file);
 		return 2;
@@ -216,8 +271,7 @@ static int measure(struct bench *b, const char *folder, const char *file)
 		fprintf(stderr, "kvasir-bench tokenize: %s: %s\n", folder, why);
 	if (ok) {
 		b->s = text_local_scratch_new(b->l, TOK_CACHE_BYTES);
-		ok = measure_text(b, &bytes) && chats(b, bytes);
-		one_letter(b);
+		ok = measure_all(b, chats_path);
 		text_local_scratch_free(b->s);
 		text_local_unref(b->l);
 	}
@@ -228,21 +282,24 @@ static int measure(struct bench *b, const char *folder, const char *file)
 
 int bench_tokenize(int argc, char **argv)
 {
-	static const struct option options[] = { { "model-dir", 1, 0, 'm' }, { "help", 0, 0, 'h' }, { 0 } };
+	static const struct option options[] = { { "model-dir", 1, 0, 'm' }, { "write-chats", 1, 0, 'w' }, { "help", 0, 0, 'h' }, { 0 } };
 	struct bench b = { 0 };
-	const char *folder = NULL;
+	const char *folder = NULL, *chats_path = NULL;
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (c == 'h') {
 			fputs(usage, stdout);
 			return 0;
 		}
-		if (c != 'm')
+		if (c == 'm')
+			folder = optarg;
+		else if (c == 'w')
+			chats_path = optarg;
+		else
 			return 2;
-		folder = optarg;
 	}
 	if (!folder || optind + 1 != argc) {
 		fputs(usage, stderr);
 		return 2;
 	}
-	return measure(&b, folder, argv[optind]);
+	return measure(&b, folder, argv[optind], chats_path);
 }

@@ -293,6 +293,17 @@ static void test_signals(void **state)
 	assert_false(io_loop_alive(kit_loop));
 }
 
+static void test_cpu_time_passes_with_work_and_not_with_sleep(void **state)
+{
+	(void)state;
+	int64_t start = io_thread_cpu_ns();
+	usleep(20000);
+	int64_t slept = io_thread_cpu_ns() - start;
+	assert_in_range(slept, 0, 19000000);
+	while (io_thread_cpu_ns() - start - slept < 20000000)
+		;
+}
+
 static void busy(void *arg)
 {
 	struct mono t0 = io_clock();
@@ -347,6 +358,7 @@ int main(void)
 		TEST(test_timer_rearmed_for_now_does_not_starve_the_loop),
 		TEST(test_every_does_not_drift),
 		TEST(test_many_timers),
+		TEST(test_cpu_time_passes_with_work_and_not_with_sleep),
 		TEST(test_soon_runs_once_and_can_be_cancelled),
 		TEST(test_later_work_lets_others_in),
 		TEST(test_soon_that_asks_again_does_not_starve_the_loop),
