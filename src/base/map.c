@@ -41,10 +41,10 @@ void *map_get_ptr(const struct map *m, uint64_t key)
 	return map_get(m, key, &v) ? (void *)(uintptr_t)v : NULL;
 }
 
-static void grow(struct map *m)
+static void resize(struct map *m, size_t cap)
 {
 	struct map old = *m;
-	m->cap = old.cap ? old.cap * 2 : 16;
+	m->cap = cap;
 	m->slots = must_calloc(m->cap, sizeof(*m->slots));
 	m->used = must_calloc(m->cap, 1);
 	for (size_t i = 0; i < old.cap; i++)
@@ -57,10 +57,19 @@ static void grow(struct map *m)
 	free(old.used);
 }
 
+void map_reserve(struct map *m, size_t n)
+{
+	size_t cap = m->cap ? m->cap : 16;
+	while (n * 4 > cap * 3)
+		cap *= 2;
+	if (cap > m->cap)
+		resize(m, cap);
+}
+
 void map_put(struct map *m, uint64_t key, uint64_t value)
 {
 	if ((m->n + 1) * 4 > m->cap * 3)
-		grow(m);
+		resize(m, m->cap ? m->cap * 2 : 16);
 	size_t i = seek(m, key);
 	m->n += !m->used[i];
 	m->used[i] = 1;

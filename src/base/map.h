@@ -18,6 +18,8 @@ bool map_get(const struct map *m, uint64_t key, uint64_t *ret_value);
 void *map_get_ptr(const struct map *m, uint64_t key);          /* NULL if absent */
 void map_put(struct map *m, uint64_t key, uint64_t value);     /* inserts or replaces */
 static inline void map_put_ptr(struct map *m, uint64_t key, void *p) { map_put(m, key, (uint64_t)(uintptr_t)p); }
+/* Room for n keys, so that no put up to there moves the others. Costs address space; memory only as far as it is used. */
+void map_reserve(struct map *m, size_t n);
 bool map_del(struct map *m, uint64_t key);                     /* was it there? */
 /* Walk: for (size_t i = map_first(m); i < m->cap; i = map_next(m, i)) use m->slots[i]. No changes inside. */
 size_t map_next(const struct map *m, size_t i);

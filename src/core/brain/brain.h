@@ -34,6 +34,7 @@ struct brain_ops {                       /* called from inside brain_* calls; mu
 	void (*on_health)(void *arg, brain_worker w, enum brain_health from, enum brain_health to, const char *why);
 	void (*on_panic)(void *arg, struct str pool, bool on);                 /* every worker of the pool is suspect: tries all */
 	void (*on_mismatch)(void *arg, brain_worker w, const char *likely_cause, double exact_share);   /* predicted vs reported cached tokens */
+	void (*on_work)(void *arg);      /* there is work for brain_work; NULL: it is done at once */
 };
 struct brain *brain_new(const struct brain_opts *o, const struct brain_ops *ops, void *arg);
 void brain_free(struct brain *b);
@@ -118,6 +119,8 @@ struct brain_tell {
 };
 void brain_tell(struct brain *b, const struct brain_tell *t, struct mono now);   /* unknown tickets are ignored and counted */
 void brain_tick(struct brain *b, struct mono now);                               /* about every 100 ms */
+/* A piece (a fraction of a millisecond) of what can wait until others were served. True: there is more. */
+bool brain_work(struct brain *b);
 
 /* ---- looking in (admin, tests) */
 struct brain_rank_view {

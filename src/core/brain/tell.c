@@ -88,9 +88,16 @@ void brain_post(struct brain *b)
 		return;
 	t->flight = kv_index_flight_begin(b->index, l->kv_id, &t->prompt);
 	kv_index_own(b->index, l->kv_id, &t->prompt, b->unposted_at);
-	if (!l->events)
-		kv_index_approx_note(b->index, l->kv_id, &t->prompt, b->unposted_at);
+	if (l->events)
+		return;
+	kv_index_approx_note(b->index, l->kv_id, &t->prompt, b->unposted_at);
+	if (b->ops.on_work && kv_index_approx_work(b->index, 0))
+		b->ops.on_work(b->arg);
+	else
+		kv_index_approx_work(b->index, UINT32_MAX);
 }
+
+bool brain_work(struct brain *b) { return kv_index_approx_work(b->index, KV_NOTE_AT_ONCE); }
 
 /* ---- settlement ---- */
 

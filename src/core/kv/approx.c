@@ -3,9 +3,11 @@
  *
  * A rank's events may come late, or be lost for a while and come back where they stopped. So what events told stays when
  * the approximation begins, and only what the approximation itself put down is taken back when it ends. */
+#include <string.h>
+
 #include "kv/index_priv.h"
 
-enum { DEFAULT_BLOCKS = 16384 };
+enum { DEFAULT_BLOCKS = 16384, RESERVE_BLOCKS = 1 << 20 };
 
 struct node {
 	uint64_t key;
@@ -112,6 +114,70 @@ void kv_approx_withdraw(struct kv_index *x, kv_rank_id id)
 		evict(x, id);
 }
 
+static uint32_t capacity_of(const struct kv_rank_entry *r) { return r->capacity ? r->capacity : DEFAULT_BLOCKS; }
+
+/* The last of a prompt's first n keys, so many: the head is the newest in the end. */
+static void put_down(struct kv_index *x, kv_rank_id id, const uint64_t *keys, uint32_t n, uint32_t count)
+{
+	const struct kv_rank_entry *r = kv_rank_at(x, id);
+	if (!r->approx->at.cap) /* a table of many thousands that grows takes milliseconds */
+		map_reserve(&r->approx->at, MIN(capacity_of(r), (uint32_t)RESERVE_BLOCKS) + (size_t)1);
+	while (count--) {
+		touch(x, id, keys[--n]);
+		if (r->approx->at.n > capacity_of(r))
+			evict(x, id);
+	}
+}
+
+/* ---- those that wait */
+
+static void note_drop(struct kv_notes *q)
+{
+	struct kv_note *n = q->first;
+	q->first = n->next;
+	q->blocks -= n->left;
+	free(n);
+}
+
+void kv_notes_done(struct kv_notes *q)
+{
+	while (q->first)
+		note_drop(q);
+}
+
+static void note_wait(struct kv_notes *q, struct kv_note head, const uint64_t *keys)
+{
+	struct kv_note *n = must_malloc(sizeof(*n) + head.left * sizeof(*keys));
+	*n = head;
+	memcpy(n->keys, keys, head.left * sizeof(*keys));
+	if (q->first)
+		q->last->next = n;
+	else
+		q->first = n;
+	q->last = n;
+	q->blocks += n->left;
+}
+
+bool kv_index_approx_work(struct kv_index *x, uint32_t max_blocks)
+{
+	struct kv_notes *q = &x->notes;
+	while (q->first && max_blocks) {
+		struct kv_note *n = q->first;
+		const struct kv_rank_entry *r = kv_rank_at(x, n->rank);
+		bool meant = r && r->gen == n->gen && r->approx && r->plan;
+		uint32_t count = MIN(n->left, max_blocks);
+		if (meant) {
+			put_down(x, n->rank, n->keys, n->left, count);
+			n->left -= count;
+			q->blocks -= count;
+			max_blocks -= count;
+		}
+		if (!meant || !n->left)
+			note_drop(q);
+	}
+	return q->first;
+}
+
 void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, struct mono now)
 {
 	(void)now; /* the order of the calls is the order of use */
@@ -119,9 +185,9 @@ void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_pro
 	const struct kv_keyset *set = r && r->approx && r->plan ? kv_prompt_set(p, r->plan->unit) : NULL;
 	if (!set)
 		return;
-	uint32_t capacity = r->capacity ? r->capacity : DEFAULT_BLOCKS;
-	for (uint32_t i = MIN(set->n, capacity); i-- > 0;)
-		touch(x, id, set->keys[i]);
-	while (r->approx->at.n > capacity)
-		evict(x, id);
+	uint32_t n = MIN(set->n, capacity_of(r));
+	if (!x->notes.first && n <= KV_NOTE_AT_ONCE)
+		put_down(x, id, set->keys, n, n);
+	else if (n && x->notes.blocks + n <= KV_NOTES_MAX_BLOCKS)
+		note_wait(&x->notes, (struct kv_note){ .rank = id, .gen = r->gen, .left = n }, set->keys);
 }

@@ -27,6 +27,7 @@ void kv_index_free(struct kv_index *x)
 	for (uint32_t i = 0; i < x->n_ranks; i++)
 		kv_approx_free(x->ranks[i].approx);
 	kv_flights_done(x);
+	kv_notes_done(&x->notes);
 	for (size_t i = 0; i < x->plans.n; i++)
 		free(x->plans.p[i]);
 	VEC_FREE(&x->plans);
@@ -291,7 +292,7 @@ struct kv_index_stats kv_index_stats(const struct kv_index *x)
 		.owner_bytes = kv_owners_bytes(&x->owners),
 	};
 	s.bytes = sizeof(*x) + KV_MAX_RANKS * (sizeof(*x->ranks) + sizeof(*x->seats)) + sizeof(*x->scratch) +
-		  kv_holders_bytes(&x->held) + kv_flights_bytes(&x->flights) + s.owner_bytes;
+		  kv_holders_bytes(&x->held) + kv_flights_bytes(&x->flights) + s.owner_bytes + x->notes.blocks * sizeof(uint64_t);
 	for (uint32_t i = 0; i < x->n_ranks; i++)
 		s.bytes += kv_approx_bytes(x->ranks[i].approx);
 	return s;

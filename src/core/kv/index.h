@@ -30,6 +30,10 @@ void kv_index_clear(struct kv_index *x, kv_rank_id id);                         
  * stays, so a stream that comes back goes on where it stopped; what was only guessed goes when the mode ends. */
 void kv_index_approx(struct kv_index *x, kv_rank_id id, bool on);
 void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, struct mono now);
+/* A block costs about a microsecond: prompts of more than KV_NOTE_AT_ONCE blocks, and those that come while such a one is not
+ * done, are put down later, so many blocks a call, in order. True: there is more. (Until then they are in flight, as a rule.) */
+enum { KV_NOTE_AT_ONCE = 256, KV_NOTES_MAX_BLOCKS = 8 << 20 /* what waits beyond this is forgotten: it is a guess */ };
+bool kv_index_approx_work(struct kv_index *x, uint32_t max_blocks);
 
 /* Overlap in tokens (what the worker would report as cached) for each of ranks[0..n): true cache plus prompts in flight. */
 void kv_index_hits(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t *ret_hit_tok);

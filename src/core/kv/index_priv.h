@@ -166,6 +166,10 @@ size_t kv_approx_bytes(const struct kv_approx *a);
 void kv_approx_confirm(struct kv_approx *a, uint64_t key);
 /* Takes back everything it put down, under the plan of now. */
 void kv_approx_withdraw(struct kv_index *x, kv_rank_id id);
+/* A prompt that is to be put down; its first `left` blocks still are. */
+struct kv_note { struct kv_note *next; kv_rank_id rank; uint16_t gen; uint32_t left; uint64_t keys[]; };
+struct kv_notes { struct kv_note *first, *last; uint64_t blocks; };
+void kv_notes_done(struct kv_notes *q);
 
 /* ---- owner.c */
 struct kv_owner_entry { uint64_t key; uint32_t stamp; kv_rank_id rank; uint16_t gen; };
@@ -199,6 +203,7 @@ struct kv_index {
 	bool scrub_more;                   /* seats became dirty since the round began */
 	VEC(struct kv_plan *) plans;
 	struct kv_flights flights;
+	struct kv_notes notes;
 	struct kv_owners owners;
 	struct kv_scratch *scratch;
 };

@@ -70,7 +70,20 @@ static void on_mismatch(void *arg, brain_worker id, const char *cause, double sh
 	LOG_WARN_EVERY(60, "cache_prediction_wrong", "worker=%s exact_share=%.2f likely_cause=\"%s\"", w != NULL ? w->conf.url.p : "-", share, cause);
 }
 
-static const struct brain_ops ops = { on_health, on_panic, on_mismatch };
+static void on_work(void *arg)
+{
+	struct feed *f = arg;
+	io_later(f->loop, &f->work);
+}
+
+static void work(void *arg)
+{
+	struct feed *f = arg;
+	if (brain_work(f->brain))
+		io_later(f->loop, &f->work);
+}
+
+static const struct brain_ops ops = { on_health, on_panic, on_mismatch, on_work };
 
 /* ---- views */
 
@@ -305,6 +318,7 @@ struct feed *feed_new(const struct feed_opts *o)
 	f->tokenizers = model_store_new(f->loop);
 	list_init(&f->workers);
 	list_init(&f->pending);
+	io_soon_init(&f->work, work, f);
 	f->brain = make_brain(f, seed);
 	struct http_pool_opts po = http_pool_defaults();
 	po.connect_timeout_us = MIN(po.connect_timeout_us, f->conf->opts.feed.probe_timeout_us);
@@ -331,6 +345,7 @@ void feed_free(struct feed *f)
 	io_timer_free(f->tick);
 	io_timer_free(f->view_timer);
 	io_timer_free(f->pump);
+	io_soon_cancel(&f->work);
 	http_pool_free(f->pool);
 	feed_view_unref(f->view);
 	brain_free(f->brain);

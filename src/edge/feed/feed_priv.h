@@ -71,6 +71,7 @@ struct feed {
 	struct list workers;
 	VEC(struct feed_disc *) discs;
 	struct io_timer *tick, *view_timer, *pump;
+	struct io_soon work;                 /* the brain's */
 	struct rand rand;
 	struct list pending;                 /* ranks with undone work */
 	unsigned replays;

@@ -38,6 +38,8 @@ enum {
 	GATE_IDS_REST_US = 1000 * 1000, /* a worker that was late is not asked for so long while others can be */
 	GATE_IDS_TRIES = 4, /* and when no other can be: at most so many at once */
 	GATE_IDS_MAX_CALLS = 512,
+	GATE_IDS_LONG_BYTES = 64 << 10, /* a longer answer is read on the thread pool */
+	GATE_IDS_LONG_TOK = 16 << 10, /* a longer prompt is keyed and placed in a turn of its own */
 	GATE_LOCAL_INLINE_BYTES = 256 << 10, /* longer bodies are tokenised on the thread pool */
 	GATE_LOCAL_NEW_BYTES = 16 << 10, /* and prompts of which more text than this is new: about a millisecond's work */
 	GATE_SWEEP_US = 100 * 1000, /* how often silence is looked for */
@@ -120,6 +122,9 @@ struct gate_ids_call {
 	struct tok_memo *memo; /* for the thread pool */
 	struct text_ids *ours; /* made here: to be taken, or to be compared */
 	bool away, comparing; /* the thread pool has it; the worker's answer is held against ours */
+	struct str answer; /* a long one of the worker, own copy, for the thread pool */
+	enum err read; /* how it reads: */
+	struct text_ids *theirs;
 	enum err local_err;
 	const char *local_why;
 };
@@ -139,7 +144,7 @@ struct gate_req {
 	struct str path_id;
 	char *body;
 	size_t body_bytes, body_cap;
-	struct io_soon turn; /* a long body's, once it is whole */
+	struct io_soon turn; /* a long body's, once it is whole; a long prompt's, once its ids are known */
 	int64_t charged; /* of the shared body memory */
 	uint64_t bytes_in, bytes_out;
 	struct api_facts facts;
@@ -244,6 +249,7 @@ bool gate_here(struct gate_req *r);
 void gate_facts(struct gate_req *r);
 void gate_ids(struct gate_req *r);
 void gate_ids_leave(struct gate_req *r); /* gives up waiting; harmless otherwise */
+void gate_ids_turn(struct gate_req *r); /* a long prompt's turn has come */
 void gate_ids_free(struct gate *g);
 void gate_ids_on_timer(void *arg);
 /* A copy of the request's body and of what asking needs, charged like any body; NULL: the memory is used up. */

@@ -23,8 +23,15 @@ static void go_on(struct gate_req *r, const char *why)
 		struct obs_set *m = r->gate->metrics;
 		obs_observe(m, obs_find(m, GATE_M_IDS_TIME, NULL), mono_diff_us(io_now(r->gate->loop), r->t_ids));
 	}
-	gate_ask(r);
+	if (r->ids && r->ids->bytes > GATE_IDS_LONG_TOK * sizeof(uint32_t)) {
+		gate_enter(r, GATE_IDS);
+		io_later(r->gate->loop, &r->turn);
+	} else {
+		gate_ask(r);
+	}
 }
+
+void gate_ids_turn(struct gate_req *r) { gate_ask(r); }
 
 static void take_ids(struct gate_req *r, struct text_ids *ids, const char *source)
 {
@@ -184,6 +191,8 @@ static void call_free(struct gate_ids_call *c)
 		call_leave(c);
 	feed_view_unref(c->view);
 	text_ids_unref(c->ours);
+	text_ids_unref(c->theirs);
+	free((char *)(uintptr_t)c->answer.p);
 	model_unref(c->model);
 	tok_memo_unref(c->memo);
 	free((char *)(uintptr_t)c->body.p);
@@ -236,28 +245,57 @@ static struct text_offer *offer_of(struct gate_worker *k, enum text_form form)
 }
 
 /* An answer of a shape that we cannot read counts as "not offered": the other call may do. */
-static void on_fetched(void *arg, enum err e, int status, struct http_headers h, struct str body)
+static void learn_answer(struct gate_ids_call *c, int status, enum err read, struct text_ids *ids)
 {
-	struct gate_ids_call *c = arg;
 	struct gate_worker *k = call_worker(c);
-	struct text_ids *ids = NULL;
 	struct mono now = io_now(c->gate->loop);
-	(void)h;
-	c->fetch = NULL;
-	if (e != ERR_OK)
-		status = 0;
-	enum err read = status == 200 ? text_read_answer(c->form, c->call, body, GATE_IDS_MAX_TOK, &ids) : ERR_OK;
 	bool again = k && text_offer_learn(offer_of(k, c->form), c->call, read == ERR_UPSTREAM_PROTOCOL ? 501 : status, now);
+	enum err e = status == 200 ? read : status ? status_fault(status) : ERR_IO;
 	if (k && (!status || mono_diff_us(now, c->started) > c->gate->opts.tokens_budget_us))
 		k->ids_rest_until = mono_add_us(now, GATE_IDS_REST_US);
 	if (status && again)
 		e = call_send(c);
-	else if (status == 200)
-		e = read;
-	else
-		e = status ? status_fault(status) : ERR_IO;
 	if (!c->fetch)
 		call_over(c, e, ids);
+}
+
+static void read_away(void *arg)
+{
+	struct gate_ids_call *c = arg;
+	c->read = text_read_answer(c->form, c->call, c->answer, GATE_IDS_MAX_TOK, &c->theirs);
+}
+
+static void read_back(void *arg)
+{
+	struct gate_ids_call *c = arg;
+	struct text_ids *ids = c->theirs;
+	c->away = false;
+	if (!c->gate) {
+		call_free(c);
+		return;
+	}
+	free((char *)(uintptr_t)c->answer.p);
+	c->answer = (struct str){ 0 };
+	c->theirs = NULL;
+	learn_answer(c, 200, c->read, ids);
+}
+
+static void on_fetched(void *arg, enum err e, int status, struct http_headers h, struct str body)
+{
+	struct gate_ids_call *c = arg;
+	struct text_ids *ids = NULL;
+	(void)h;
+	c->fetch = NULL;
+	if (e != ERR_OK)
+		status = 0;
+	if (status == 200 && body.n > GATE_IDS_LONG_BYTES) {
+		c->answer = str_clone(body);
+		c->away = true;
+		io_work(c->gate->loop, read_away, read_back, c);
+		return;
+	}
+	enum err read = status == 200 ? text_read_answer(c->form, c->call, body, GATE_IDS_MAX_TOK, &ids) : ERR_OK;
+	learn_answer(c, status, read, ids);
 }
 
 static struct http_headers call_headers(const struct gate_ids_call *c, const struct feed_view_worker *w, struct http_header h[3])

@@ -145,12 +145,15 @@ static void on_body_end(struct http_req *hr)
 		io_later(r->gate->loop, &r->turn);
 }
 
-/* Large bodies whose last bytes came together are taken up one by one: a small request waits for one of them, not for all. */
+/* Large bodies whose last bytes came together are taken up one by one: a small request waits for one of them, not for all.
+ * So are their ids. */
 static void on_turn(void *arg)
 {
 	struct gate_req *r = arg;
 	if (r->state == GATE_BODY)
 		gate_facts(r);
+	else if (r->state == GATE_IDS)
+		gate_ids_turn(r);
 }
 
 /* ---- head */

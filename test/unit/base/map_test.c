@@ -43,6 +43,25 @@ static void test_random_operations_match_an_array(void **state)
 	map_done(&m);
 }
 
+static void test_reserved_room_moves_nothing(void **state)
+{
+	(void)state;
+	struct map m;
+	map_init(&m);
+	map_put(&m, 7, 70);
+	map_reserve(&m, 1000);
+	const struct map_slot *slots = m.slots;
+	for (uint64_t k = 8; k < 1007; k++)
+		map_put(&m, k, k * 10);
+	assert_ptr_equal(m.slots, slots);
+	map_reserve(&m, 10);
+	assert_ptr_equal(m.slots, slots);
+	uint64_t v = 0;
+	assert_true(map_get(&m, 7, &v) && v == 70);
+	assert_int_equal(m.n, 1000);
+	map_done(&m);
+}
+
 static void test_arena_rewinds_and_counts(void **state)
 {
 	(void)state;
@@ -71,6 +90,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_operations_match_an_array),
+		cmocka_unit_test(test_reserved_room_moves_nothing),
 		cmocka_unit_test(test_arena_rewinds_and_counts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

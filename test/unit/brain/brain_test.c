@@ -256,6 +256,41 @@ static void a_prompt_in_flight_counts_as_held_after_its_plan(void **state)
 	brain_free(b);
 }
 
+static void count_work(void *arg) { ++*(int *)arg; }
+
+/* No turn of the loop is held up by a long prompt at a worker without events. */
+static void a_long_prompt_is_learnt_in_pieces(void **state)
+{
+	(void)state;
+	enum { N = 3000 };
+	int asked = 0;
+	struct brain *b = brain_new(&(struct brain_opts){ .receipts = 4 }, &(struct brain_ops){ .on_work = count_work }, &asked);
+	brain_worker w = add(b, "http://a", 1);
+	brain_fact_cache(b, w, 16, 2 * N, 1, true, at_ms(0));
+	brain_kv_status(b, w, 0, false, false, at_ms(0));
+	static uint64_t long_keys[N];
+	for (size_t i = 0; i < N; i++)
+		long_keys[i] = hash_mix(i + 1);
+	struct kv_prompt prompt = { .n_tok = N * 16 + 1, .n_sets = 1, .sets = { { 16, N, long_keys } } };
+	struct brain_ask a = { .model = STR("m"), .prompt = &prompt, .kv_routed = true };
+	struct brain_plan p, q;
+	assert_int_equal(brain_ask(b, &a, at_ms(1), &p), ERR_OK);
+	brain_tick(b, at_ms(2));
+	assert_int_equal(asked, 1);
+	uint64_t before = brain_index_stats(b).holdings;
+	assert_int_equal(before, 0);
+	for (bool more = true; more; before = brain_index_stats(b).holdings) {
+		more = brain_work(b);
+		assert_in_range(brain_index_stats(b).holdings - before, 1, KV_NOTE_AT_ONCE);
+	}
+	assert_int_equal(before, N);
+	tell(b, &p, BRAIN_TELL_END, 20);
+	assert_int_equal(brain_ask(b, &a, at_ms(30), &q), ERR_OK);
+	assert_int_equal(q.legs[0].hit_tok, N * 16);
+	tell(b, &q, BRAIN_TELL_END, 40);
+	brain_free(b);
+}
+
 /* A worker that refuses everything at once would else look like the fastest. */
 static void a_quick_refusal_is_no_quick_answer(void **state)
 {
@@ -334,7 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
 		cmocka_unit_test(block_sizes_of_events_win_over_metrics), cmocka_unit_test(a_prompt_in_flight_counts_as_held_after_its_plan),
-		cmocka_unit_test(a_quick_refusal_is_no_quick_answer), cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
+		cmocka_unit_test(a_long_prompt_is_learnt_in_pieces), cmocka_unit_test(a_quick_refusal_is_no_quick_answer), cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
 		cmocka_unit_test(case_smg_1692_two_thousand_workers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

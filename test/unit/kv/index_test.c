@@ -330,6 +330,57 @@ static void approximate_mode_is_a_bounded_lru(void **state)
 	kv_index_free(x);
 }
 
+/* A long prompt is put down piece by piece, tail first, and ends as if it had been put down at once. */
+static void a_long_prompt_is_put_down_in_pieces(void **state)
+{
+	(void)state;
+	enum { N = 1000, CAP = 1100 };
+	struct kv_index *x = kv_index_new();
+	static uint64_t k1[N], k2[N], k3[8];
+	kv_rank_id id = add(x, FULL, 1), other = add(x, FULL, 1);
+	for (size_t i = 0; i < N; i++) {
+		k1[i] = hash_mix(i + 1);
+		k2[i] = hash_mix(i + 5001);
+	}
+	struct kv_prompt a = { .n_tok = N * 16 + 1, .n_sets = 1, .sets = { { 16, N, k1 } } }, b = a, small = prompt(k3, 3, 65);
+	b.sets[0].keys = k2;
+	kv_index_capacity(x, id, CAP);
+	kv_index_capacity(x, other, CAP);
+	kv_index_approx(x, id, true);
+	kv_index_approx(x, other, true);
+	assert_false(kv_index_approx_work(x, 100));
+	kv_index_approx_note(x, id, &a, (struct mono){ 1 });
+	kv_index_approx_note(x, id, &small, (struct mono){ 2 });       /* in order: it waits for the long one */
+	assert_int_equal(kv_index_rank_blocks(x, id), 0);
+	assert_true(kv_index_approx_work(x, 300));
+	assert_int_equal(kv_index_rank_blocks(x, id), 300);
+	assert_int_equal(hit(x, &a, id), 0);
+	assert_true(kv_index_approx_work(x, 700));
+	assert_int_equal(hit(x, &a, id), N * 16);
+	assert_int_equal(hit(x, &small, id), 0);
+	assert_false(kv_index_approx_work(x, 4));
+	assert_int_equal(hit(x, &small, id), 64);
+	kv_index_approx_note(x, id, &b, (struct mono){ 3 });
+	while (kv_index_approx_work(x, 7))
+		;
+	assert_int_equal(kv_index_rank_blocks(x, id), CAP);             /* 1000 new, the 4 before, and the head of the first */
+	assert_int_equal(hit(x, &b, id), N * 16);
+	assert_int_equal(hit(x, &small, id), 64);
+	assert_int_equal(hit(x, &a, id), 96 * 16);
+	kv_index_approx_note(x, other, &a, (struct mono){ 4 });         /* what is not meant any more is dropped */
+	kv_index_approx_note(x, id, &a, (struct mono){ 5 });
+	assert_true(kv_index_approx_work(x, 1));
+	kv_index_rank_del(x, other);
+	kv_rank_id again = add(x, FULL, 1);
+	kv_index_approx(x, again, true);
+	kv_index_approx(x, id, false);
+	assert_false(kv_index_approx_work(x, 1));
+	assert_int_equal(kv_index_rank_blocks(x, again) + kv_index_rank_blocks(x, id), 0);
+	kv_index_approx(x, id, true);
+	kv_index_approx_note(x, id, &a, (struct mono){ 6 });            /* and what still waits dies with the index */
+	kv_index_free(x);
+}
+
 /* Events are lost for a while and come back where they stopped, without a clear: what they told is still there, what was
  * guessed meanwhile is not. */
 static void events_that_come_back_find_their_blocks(void **state)
@@ -428,7 +479,7 @@ int main(void)
 		cmocka_unit_test(case_39_43_memory_is_flat_when_ranks_come_and_go),
 		cmocka_unit_test(every_rank_id_can_be_in_use),
 		cmocka_unit_test(without_groups_or_keys_nothing_is_predicted),
-		cmocka_unit_test(approximate_mode_is_a_bounded_lru),
+		cmocka_unit_test(approximate_mode_is_a_bounded_lru), cmocka_unit_test(a_long_prompt_is_put_down_in_pieces),
 		cmocka_unit_test(events_that_come_back_find_their_blocks),
 		cmocka_unit_test(owners_outlive_the_cache),
 		cmocka_unit_test(owner_memory_is_bounded),
