@@ -23,7 +23,7 @@ void arena_done(struct arena *a)
 	arena_rewind(a, (struct arena_mark){ NULL, 0, 0 });
 }
 
-void *arena_alloc(struct arena *a, size_t n, size_t size)
+static void *take(struct arena *a, size_t n, size_t size)
 {
 	size_t bytes, rounded;
 	must(!__builtin_mul_overflow(n, size, &bytes) && !__builtin_add_overflow(bytes, 15u, &rounded));
@@ -37,14 +37,23 @@ void *arena_alloc(struct arena *a, size_t n, size_t size)
 	void *p = a->top->mem + a->top->at;
 	a->top->at += rounded;
 	a->used_bytes += rounded;
-	return memset(p, 0, bytes);
+	return p;
+}
+
+void *arena_alloc(struct arena *a, size_t n, size_t size) { return memset(take(a, n, size), 0, n * size); }
+
+void *arena_copy(struct arena *a, const void *from, size_t n, size_t size)
+{
+	void *p = take(a, n, size);
+	return n ? memcpy(p, from, n * size) : p;
 }
 
 struct str arena_str(struct arena *a, struct str s)
 {
-	char *p = arena_alloc(a, s.n + 1, 1);
+	char *p = take(a, s.n + 1, 1);
 	if (s.n)
 		memcpy(p, s.p, s.n);
+	p[s.n] = 0;
 	return (struct str){ p, s.n };
 }
 
@@ -55,7 +64,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 	va_copy(again, ap);
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	must(n >= 0);
-	char *p = arena_alloc(a, (size_t)n + 1, 1);
+	char *p = take(a, (size_t)n + 1, 1);
 	vsnprintf(p, (size_t)n + 1, fmt, again);
 	va_end(again);
 	va_end(ap);

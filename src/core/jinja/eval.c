@@ -66,16 +66,20 @@ enum err jinja_items(struct jinja_run *r, const struct jinja_val *v, const struc
 static struct jinja_val loop_attr(const struct jinja_loop *l, struct str name)
 {
 	int64_t i = (int64_t)l->i, n = (int64_t)l->items->n;
-	const struct { const char *name; struct jinja_val v; } rows[] = {
-		{ "index", jinja_int(i + 1) },        { "index0", jinja_int(i) },     { "revindex", jinja_int(n - i) },     { "revindex0", jinja_int(n - i - 1) },
-		{ "first", jinja_bool(i == 0) },      { "last", jinja_bool(i == n - 1) }, { "length", jinja_int(n) },       { "depth", jinja_int(1) },   /* only recursive loops go deeper */
-		{ "depth0", jinja_int(0) },
-		{ "previtem", i > 0 ? l->items->p[i - 1] : jinja_undefined(name) }, { "nextitem", i + 1 < n ? l->items->p[i + 1] : jinja_undefined(name) },
+	const struct { struct str name; int64_t i; } numbers[] = {
+		{ STR("index"), i + 1 }, { STR("index0"), i }, { STR("revindex"), n - i }, { STR("revindex0"), n - i - 1 }, { STR("length"), n },
+		{ STR("depth"), 1 }, { STR("depth0"), 0 },   /* only recursive loops go deeper */
 	};
-	for (size_t k = 0; k < ARRAY_LEN(rows); k++)
-		if (str_eq(name, str_of(rows[k].name)))
-			return rows[k].v;
-	return jinja_undefined(name);
+	if (str_eq(name, STR("first")))
+		return jinja_bool(i == 0);
+	if (str_eq(name, STR("last")))
+		return jinja_bool(i == n - 1);
+	for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
+		if (str_eq(name, numbers[k].name))
+			return jinja_int(numbers[k].i);
+	if (str_eq(name, STR("previtem")) && i > 0)
+		return l->items->p[i - 1];
+	return str_eq(name, STR("nextitem")) && i + 1 < n ? l->items->p[i + 1] : jinja_undefined(name);
 }
 
 static enum err undefined_fault(struct jinja_run *r, const struct jinja_val *v)
@@ -302,6 +306,25 @@ static enum err escaped(struct jinja_run *r, struct jinja_val *io_v)
 	return e;
 }
 
+/* a + b + c + … grows in place: behind the text that was joined last is room that is nobody's. */
+static struct str joined_text(struct jinja_run *r, struct str x, struct str y)
+{
+	if (x.n == 0 || x.p + x.n != r->joined_end || r->joined_room < y.n) {
+		size_t room = y.n + (x.n + y.n) / 8 + 64;
+		char *p = arena_alloc(r->a, x.n + room, 1);
+		if (x.n)
+			memcpy(p, x.p, x.n);
+		x.p = p;
+		r->joined_end = p + x.n;
+		r->joined_room = room;
+	}
+	if (y.n)
+		memcpy(r->joined_end, y.p, y.n);
+	r->joined_end += y.n;
+	r->joined_room -= y.n;
+	return str_from(x.p, x.n + y.n);
+}
+
 static enum err joined(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v);
 
 /* One of the two is marked: the other is escaped, the sum is marked. */
@@ -322,14 +345,8 @@ static enum err joined(struct jinja_run *r, const struct jinja_val *x, const str
 	if (x->markup || y->markup)
 		return joined_marked(r, *x, *y, ret_v);
 	if (x->type == JINJA_STR) {
-		TRY(jinja_step(r, 1 + (x->s.n + y->s.n) / 4096));
-		char *p = arena_alloc(r->a, x->s.n + y->s.n + 1, 1);
-		if (x->s.n)
-			memcpy(p, x->s.p, x->s.n);
-		if (y->s.n)
-			memcpy(p + x->s.n, y->s.p, y->s.n);
-		*ret_v = jinja_str(str_from(p, x->s.n + y->s.n));
-		return ERR_OK;
+		*ret_v = jinja_str(joined_text(r, x->s, y->s));
+		return jinja_step(r, 1 + ret_v->s.n / 4096);
 	}
 	struct jinja_val *p = arena_new(r->a, struct jinja_val, x->list->n + y->list->n);
 	if (x->list->n)
@@ -457,11 +474,16 @@ enum err jinja_compare(struct jinja_run *r, int op, const struct jinja_val *x, c
 
 /* ---- expressions */
 
-static enum err eval_args(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *vals, struct jinja_arg_named *named, struct jinja_args *ret_a)
+static enum err eval_args(struct jinja_run *r, const struct jinja_expr *e, struct jinja_args *ret_a)
 {
-	*ret_a = (struct jinja_args){ vals, 0, named, 0 };
+	*ret_a = (struct jinja_args){ 0 };
+	if (e->n_args == 0)
+		return ERR_OK;
 	if (e->n_args > ARGS_MAX)
 		return jinja_refuse(r, "more than %d arguments", ARGS_MAX);
+	struct jinja_val *vals = arena_new(r->a, struct jinja_val, e->n_args);
+	struct jinja_arg_named *named = arena_new(r->a, struct jinja_arg_named, e->n_args);
+	*ret_a = (struct jinja_args){ .p = vals, .named = named };
 	for (size_t i = 0; i < e->n_args; i++) {
 		struct jinja_val v;
 		TRY(jinja_eval(r, e->args[i].val, &v));
@@ -587,12 +609,11 @@ static enum err eval_cond(struct jinja_run *r, const struct jinja_expr *e, struc
 
 static enum err eval_applied(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
 {
-	struct jinja_val on, vals[ARGS_MAX];
-	struct jinja_arg_named named[ARGS_MAX];
+	struct jinja_val on;
 	struct jinja_args args;
 	bool yes;
 	TRY(jinja_eval(r, e->a, &on));
-	TRY(eval_args(r, e, vals, named, &args));
+	TRY(eval_args(r, e, &args));
 	if (e->kind == JINJA_E_CALL)
 		return jinja_call(r, &on, &args, ret_v);
 	if (e->kind == JINJA_E_FILTER)

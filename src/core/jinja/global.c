@@ -116,16 +116,16 @@ static enum err g_strftime_now(struct jinja_run *r, const struct jinja_args *a, 
 	return e;
 }
 
-static const struct { const char *name; global_fn *fn; } globals[] = {
-	{ "range", g_range }, { "namespace", g_namespace }, { "dict", g_dict }, { "raise_exception", g_raise }, { "strftime_now", g_strftime_now },
+static const struct { struct str name; global_fn *fn; } globals[] = {
+	{ STR_INIT("range"), g_range }, { STR_INIT("namespace"), g_namespace }, { STR_INIT("dict"), g_dict }, { STR_INIT("raise_exception"), g_raise }, { STR_INIT("strftime_now"), g_strftime_now },
 	/* Jinja's own others: known, so that they are refused instead of read as undefined. */
-	{ "lipsum", NULL }, { "cycler", NULL }, { "joiner", NULL },
+	{ STR_INIT("lipsum"), NULL }, { STR_INIT("cycler"), NULL }, { STR_INIT("joiner"), NULL },
 };
 
 int jinja_global_find(struct str name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(globals); i++)
-		if (str_eq(name, str_of(globals[i].name)))
+		if (str_eq(name, globals[i].name))
 			return (int)i;
 	return -1;
 }
@@ -133,7 +133,7 @@ int jinja_global_find(struct str name)
 enum err jinja_call_global(struct jinja_run *r, int number, const struct jinja_args *args, struct jinja_val *ret_v)
 {
 	if (!globals[number].fn)
-		return jinja_refuse(r, "%s()", globals[number].name);
+		return jinja_refuse(r, "%.*s()", STR_ARG(globals[number].name));
 	return globals[number].fn(r, args, ret_v);
 }
 

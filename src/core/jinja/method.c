@@ -316,22 +316,22 @@ static enum err m_unknown(struct jinja_run *r, const struct jinja_val *self, con
 	return jinja_refuse(r, "a method of %s", jinja_type_name(self));
 }
 
-static const struct { enum jinja_type of; const char *name; method_fn *fn; } methods[] = {
-	{ JINJA_STR, "split", m_split },           { JINJA_STR, "strip", m_strip },       { JINJA_STR, "lstrip", m_lstrip },
-	{ JINJA_STR, "rstrip", m_rstrip },         { JINJA_STR, "startswith", m_startswith }, { JINJA_STR, "endswith", m_endswith },
-	{ JINJA_STR, "lower", m_lower },           { JINJA_STR, "upper", m_upper },       { JINJA_STR, "title", m_title },
-	{ JINJA_STR, "capitalize", m_capitalize }, { JINJA_STR, "replace", m_replace },   { JINJA_STR, "join", m_join },
-	{ JINJA_STR, "find", m_find },             { JINJA_STR, "count", m_count },         { JINJA_STR, "format", m_format },
-	{ JINJA_DICT, "items", m_items },          { JINJA_DICT, "keys", m_keys },        { JINJA_DICT, "values", m_values },
-	{ JINJA_DICT, "get", m_get },
-	{ JINJA_DICT, "clear", m_forbidden },      { JINJA_DICT, "pop", m_forbidden },    { JINJA_DICT, "popitem", m_forbidden },
-	{ JINJA_DICT, "setdefault", m_forbidden }, { JINJA_DICT, "update", m_forbidden }, { JINJA_DICT, "copy", m_unknown },
-	{ JINJA_DICT, "fromkeys", m_unknown },
-	{ JINJA_LIST, "append", m_forbidden },     { JINJA_LIST, "reverse", m_forbidden }, { JINJA_LIST, "insert", m_forbidden },
-	{ JINJA_LIST, "sort", m_forbidden },       { JINJA_LIST, "extend", m_forbidden }, { JINJA_LIST, "remove", m_forbidden },
-	{ JINJA_LIST, "pop", m_unknown },          { JINJA_LIST, "clear", m_unknown },    { JINJA_LIST, "copy", m_unknown },
-	{ JINJA_LIST, "count", m_unknown },        { JINJA_LIST, "index", m_unknown },    { JINJA_TUPLE, "count", m_unknown },
-	{ JINJA_TUPLE, "index", m_unknown },
+static const struct { enum jinja_type of; struct str name; method_fn *fn; } methods[] = {
+	{ JINJA_STR, STR_INIT("split"), m_split },           { JINJA_STR, STR_INIT("strip"), m_strip },       { JINJA_STR, STR_INIT("lstrip"), m_lstrip },
+	{ JINJA_STR, STR_INIT("rstrip"), m_rstrip },         { JINJA_STR, STR_INIT("startswith"), m_startswith }, { JINJA_STR, STR_INIT("endswith"), m_endswith },
+	{ JINJA_STR, STR_INIT("lower"), m_lower },           { JINJA_STR, STR_INIT("upper"), m_upper },       { JINJA_STR, STR_INIT("title"), m_title },
+	{ JINJA_STR, STR_INIT("capitalize"), m_capitalize }, { JINJA_STR, STR_INIT("replace"), m_replace },   { JINJA_STR, STR_INIT("join"), m_join },
+	{ JINJA_STR, STR_INIT("find"), m_find },             { JINJA_STR, STR_INIT("count"), m_count },         { JINJA_STR, STR_INIT("format"), m_format },
+	{ JINJA_DICT, STR_INIT("items"), m_items },          { JINJA_DICT, STR_INIT("keys"), m_keys },        { JINJA_DICT, STR_INIT("values"), m_values },
+	{ JINJA_DICT, STR_INIT("get"), m_get },
+	{ JINJA_DICT, STR_INIT("clear"), m_forbidden },      { JINJA_DICT, STR_INIT("pop"), m_forbidden },    { JINJA_DICT, STR_INIT("popitem"), m_forbidden },
+	{ JINJA_DICT, STR_INIT("setdefault"), m_forbidden }, { JINJA_DICT, STR_INIT("update"), m_forbidden }, { JINJA_DICT, STR_INIT("copy"), m_unknown },
+	{ JINJA_DICT, STR_INIT("fromkeys"), m_unknown },
+	{ JINJA_LIST, STR_INIT("append"), m_forbidden },     { JINJA_LIST, STR_INIT("reverse"), m_forbidden }, { JINJA_LIST, STR_INIT("insert"), m_forbidden },
+	{ JINJA_LIST, STR_INIT("sort"), m_forbidden },       { JINJA_LIST, STR_INIT("extend"), m_forbidden }, { JINJA_LIST, STR_INIT("remove"), m_forbidden },
+	{ JINJA_LIST, STR_INIT("pop"), m_unknown },          { JINJA_LIST, STR_INIT("clear"), m_unknown },    { JINJA_LIST, STR_INIT("copy"), m_unknown },
+	{ JINJA_LIST, STR_INIT("count"), m_unknown },        { JINJA_LIST, STR_INIT("index"), m_unknown },    { JINJA_TUPLE, STR_INIT("count"), m_unknown },
+	{ JINJA_TUPLE, STR_INIT("index"), m_unknown },
 };
 /* The rest of Python's str: known, so that they are refused instead of read as undefined. */
 static const char str_rest[] = "casefold center encode expandtabs format_map index isalnum isalpha isascii isdecimal isdigit isidentifier islower "
@@ -353,8 +353,8 @@ static bool listed(struct str name, struct str words)
 bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct str name, struct jinja_val *ret_v)
 {
 	int number = -1;
-	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-		if (methods[i].of == self->type && str_eq(name, str_of(methods[i].name)))
+	for (size_t i = 0; number < 0 && i < ARRAY_LEN(methods); i++)
+		if (methods[i].of == self->type && str_eq(name, methods[i].name))
 			number = (int)i;
 	bool rest = (self->type == JINJA_STR && listed(name, str_of(str_rest))) || ((jinja_is_number(self) || self->type == JINJA_BIGINT) && listed(name, str_of(number_rest)));
 	if (number < 0 && !rest)

@@ -15,6 +15,7 @@ struct jinja_run {
 	uint64_t steps, max_steps;
 	size_t max_text_bytes;
 	unsigned depth, line;
+	char *joined_end; size_t joined_room; /* of the text that + made last */
 	enum { JINJA_FLOW_ON, JINJA_FLOW_BREAK, JINJA_FLOW_CONTINUE } flow;
 };
 struct jinja_loop { const struct jinja_list *items; size_t i; };

@@ -15,10 +15,7 @@ enum { PRINT_DEPTH_MAX = 100 };
 static struct jinja_val seq_of(struct arena *a, enum jinja_type type, const struct jinja_val *p, size_t n)
 {
 	struct jinja_list *l = arena_new(a, struct jinja_list, 1);
-	struct jinja_val *copy = arena_new(a, struct jinja_val, n);
-	if (n)
-		memcpy(copy, p, n * sizeof(*p));
-	*l = (struct jinja_list){ n, copy };
+	*l = (struct jinja_list){ n, arena_copy(a, p, n, sizeof(*p)) };
 	return (struct jinja_val){ .type = type, .list = l };
 }
 
@@ -40,8 +37,18 @@ struct jinja_val jinja_dict_new(struct arena *a, size_t cap)
 	return (struct jinja_val){ .type = JINJA_DICT, .space = d };
 }
 
+static struct jinja_val *find_str(const struct jinja_dict *d, struct str key)
+{
+	for (size_t i = 0; i < d->n; i++)
+		if (d->p[i].key.type == JINJA_STR && str_eq(d->p[i].key.s, key))
+			return &d->p[i].val;
+	return NULL;
+}
+
 static struct jinja_val *dict_find(const struct jinja_dict *d, const struct jinja_val *key)
 {
+	if (key->type == JINJA_STR)
+		return find_str(d, key->s);
 	for (size_t i = 0; i < d->n; i++)
 		if (jinja_equal(&d->p[i].key, key))
 			return &d->p[i].val;
@@ -67,11 +74,7 @@ void jinja_dict_put(struct arena *a, struct jinja_val dict, struct jinja_val key
 
 const struct jinja_val *jinja_dict_get(const struct jinja_dict *d, const struct jinja_val *key) { return dict_find(d, key); }
 
-const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key)
-{
-	struct jinja_val k = jinja_str(key);
-	return dict_find(d, &k);
-}
+const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key) { return find_str(d, key); }
 
 bool jinja_is_number(const struct jinja_val *v) { return v->type == JINJA_INT || v->type == JINJA_FLOAT || v->type == JINJA_BOOL; }
 

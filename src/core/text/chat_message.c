@@ -106,6 +106,8 @@ static char *put(char *at, struct str s)
 static struct jinja_val joined(struct text_shape *s, const part_vec *parts, struct str sep)
 {
 	size_t n = 1;
+	if (parts->n == 1)
+		return jinja_str(parts->p[0].text);
 	for (size_t i = 0; i < parts->n; i++)
 		n += parts->p[i].text.n + sep.n;
 	char *p = arena_alloc(s->a, n, 1), *at = p;
@@ -124,7 +126,7 @@ static enum err listed(struct text_shape *s, const part_vec *parts, struct jinja
 	for (size_t i = 0; i < parts->n; i++) {
 		p[i] = jinja_dict_new(s->a, 2);
 		text_shape_put(s, p[i], STR("type"), jinja_str(STR("text")));
-		text_shape_put(s, p[i], STR("text"), jinja_str(arena_str(s->a, parts->p[i].text)));
+		text_shape_put(s, p[i], STR("text"), jinja_str(parts->p[i].text));
 		for (struct json_iter it = json_each(parts->p[i].object); json_next(&it);) {
 			struct jinja_val v;
 			if (str_eq(it.key, STR("type")) || str_eq(it.key, STR("text")))
@@ -168,7 +170,7 @@ static enum err text_member(struct text_shape *s, const struct json_val *m, stru
 		return ERR_OK;
 	if (!json_str(v, &text))
 		return text_shape_refuse(s, "message_form");
-	text_shape_put(s, dict, name, jinja_str(arena_str(s->a, text)));
+	text_shape_put(s, dict, name, jinja_str(text));
 	return ERR_OK;
 }
 
@@ -185,7 +187,7 @@ static enum err reasoning(struct text_shape *s, const struct json_val *m, struct
 		return text_shape_refuse(s, "message_form");
 	if (!s->known_version)
 		return text_shape_refuse(s, "version");
-	struct jinja_val copy = jinja_str(arena_str(s->a, text));
+	struct jinja_val copy = jinja_str(text);
 	text_shape_put(s, dict, STR("reasoning"), copy);
 	text_shape_put(s, dict, STR("reasoning_content"), copy);
 	return ERR_OK;
@@ -212,7 +214,7 @@ static enum err message(struct text_shape *s, const struct json_val *m, struct j
 	if (!json_str(json_get(m, STR("role")), &role))
 		return text_shape_refuse(s, "message_form");
 	TRY(content(s, role, m, &text));
-	text_shape_put(s, dict, STR("role"), jinja_str(arena_str(s->a, role)));
+	text_shape_put(s, dict, STR("role"), jinja_str(role));
 	text_shape_put(s, dict, STR("content"), text);
 	if (str_eq(role, STR("assistant")))
 		TRY(assistant(s, m, dict));

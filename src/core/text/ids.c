@@ -46,10 +46,8 @@ struct text_ids *text_ids_from(const struct text_span *lists, size_t n)
 {
 	struct text_ids_made *m = text_ids_make(n);
 	for (size_t i = 0; i < n; i++) {
-		uint32_t *ids = arena_new(&m->mem, uint32_t, lists[i].n);
-		if (lists[i].n)
-			memcpy(ids, lists[i].p, lists[i].n * sizeof(*ids));
-		m->prompts[i] = (struct text_prompt){ .ids = ids, .n = lists[i].n };
+		m->prompts[i].ids = arena_copy(&m->mem, lists[i].p, lists[i].n, sizeof(*lists[i].p));
+		m->prompts[i].n = lists[i].n;
 	}
 	return text_ids_made(m);
 }

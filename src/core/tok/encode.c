@@ -27,6 +27,7 @@ struct run {
 
 enum { KEEP_BYTES = 4 << 20 }; /* working memory that survives a long text */
 enum { WORD_BYTES = 15, WORD_IDS = 6, ID_BITS = 20 }; /* what a cache entry holds */
+enum { SET_BYTES = 64 }; /* two entries; so aligned, a line of the processor's */
 
 struct tok_scratch *tok_scratch_new(const struct tok *t, size_t cache_bytes)
 {
@@ -38,7 +39,8 @@ struct tok_scratch *tok_scratch_new(const struct tok *t, size_t cache_bytes)
 	while (sets * 2 * 2 * sizeof(*s->cache) <= cache_bytes)
 		sets *= 2;
 	if (cache_bytes >= 2 * sizeof(*s->cache)) {
-		s->cache = must_calloc(sets * 2, sizeof(*s->cache));
+		s->cache_memory = must_calloc((sets + 1) * 2, sizeof(*s->cache));
+		s->cache = (void *)(((uintptr_t)s->cache_memory + SET_BYTES - 1) & ~(uintptr_t)(SET_BYTES - 1));
 		s->cache_mask = sets - 1;
 	}
 	return s;
@@ -64,7 +66,7 @@ void tok_scratch_free(struct tok_scratch *s)
 	if (!s)
 		return;
 	drop_arrays(s);
-	free(s->cache);
+	free(s->cache_memory);
 	free(s);
 }
 

@@ -52,6 +52,25 @@ static void work_is_bounded(void **state)
 	assert_int_equal(cost("{{ 'abcdef' }}", 6), ERR_OK);
 }
 
+static void renders(const char *source, const char *want)
+{
+	struct buf out;
+	buf_init(&out, 1 << 20);
+	assert_int_equal(render_with(source, (struct jinja_render_opts){ 0 }, &out), ERR_OK);
+	assert_true(str_eq(buf_str(&out), str_of(want)));
+	buf_done(&out);
+}
+
+/* + goes on behind its last result; who shares that text must not see it. */
+static void joined_texts_keep_their_own(void **state)
+{
+	(void)state;
+	renders("{% set a = 'x' + 'y' %}{% set b = a + '1' %}{% set c = a + '22' %}{% set d = b + '3' + b %}{{ a }} {{ b }} {{ c }} {{ d }}", "xy xy1 xy22 xy13xy1");
+	renders("{% set a = 'abc' + 'def' %}{% set t = a[3:] %}{% set m = a[:3] %}{{ t + '1' }} {{ m + '2' }} {{ a + '3' }} {{ t + '' + '4' }} {{ '' + a }}", "def1 abc2 abcdef3 def4 abcdef");
+	renders("{% set ns = namespace(s='') %}{% for i in range(5) %}{% set ns.s = ns.s + 'abcdefghijklmnopqrst' + ns.s[:i] %}{% endfor %}{{ ns.s }}",
+		"abcdefghijklmnopqrstabcdefghijklmnopqrstaabcdefghijklmnopqrstababcdefghijklmnopqrstabcabcdefghijklmnopqrstabcd");
+}
+
 static void source_is_bounded(void **state)
 {
 	struct jinja_template *t;
@@ -117,7 +136,7 @@ static void content_rules(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(work_is_bounded), cmocka_unit_test(source_is_bounded), cmocka_unit_test(refusals_have_names),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(work_is_bounded), cmocka_unit_test(joined_texts_keep_their_own), cmocka_unit_test(source_is_bounded), cmocka_unit_test(refusals_have_names),
 		cmocka_unit_test(the_clock), cmocka_unit_test(content_rules) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
