@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "tok/tok_priv.h"
 #include "wire/json.h"
 
@@ -52,7 +51,9 @@ static bool merge_parts(const struct json_val *v, struct str *a, struct str *b)
 /* Reading merges: `last` is the result of the one before, for the next result is mostly that or the id behind it. */
 struct merging {
 	struct buf both;
-	uint32_t last;
+	uint32_t last, rank;
+	struct str parts[2 * TOK_AHEAD]; /* of the merges from `rank` on */
+	size_t n; /* parts */
 };
 
 static bool is_joined(const struct tok *t, uint32_t id, struct str a, struct str b)
@@ -76,18 +77,30 @@ static enum err find_result(const struct tok *t, struct merging *m, struct str a
 	return ERR_OK;
 }
 
-static enum err read_merge(struct tok *t, const struct json_val *v, uint32_t rank, struct merging *m, struct tok_why why)
+/* Some merges, the first of them of rank m->rank. */
+static enum err keep_merges(struct tok *t, struct merging *m, struct tok_why why)
 {
-	struct str a, b;
-	if (!merge_parts(v, &a, &b))
-		return tok_say(why, ERR_SYNTAX, "merge %u is not two pieces", rank);
-	uint32_t left = tok_pool_find(&t->pieces, a), right = tok_pool_find(&t->pieces, b);
-	TRY(find_result(t, m, a, b));
-	if (left == TOK_NONE || right == TOK_NONE || m->last == TOK_NONE)
-		return tok_say(why, ERR_SYNTAX, "merge %u names a piece that is not in the vocabulary", rank);
-	tok_merges_put(&t->merges, left, right, rank);
-	t->merges.result[rank] = m->last;
+	uint32_t ids[ARRAY_LEN(m->parts)];
+	tok_pool_find_all(&t->pieces, m->parts, m->n, ids);
+	for (size_t i = 0; i < m->n; i += 2)
+		tok_merges_ask(&t->merges, ids[i], ids[i + 1]);
+	for (size_t i = 0; i < m->n; i += 2, m->rank++) {
+		TRY(find_result(t, m, m->parts[i], m->parts[i + 1]));
+		if (ids[i] == TOK_NONE || ids[i + 1] == TOK_NONE || m->last == TOK_NONE)
+			return tok_say(why, ERR_SYNTAX, "merge %u names a piece that is not in the vocabulary", m->rank);
+		tok_merges_put(&t->merges, ids[i], ids[i + 1], m->rank);
+		t->merges.result[m->rank] = m->last;
+	}
+	m->n = 0;
 	return ERR_OK;
+}
+
+static enum err read_merge(struct tok *t, const struct json_val *v, struct merging *m, struct tok_why why)
+{
+	if (!merge_parts(v, &m->parts[m->n], &m->parts[m->n + 1]))
+		return tok_say(why, ERR_SYNTAX, "merge %u is not two pieces", m->rank + (uint32_t)m->n / 2);
+	m->n += 2;
+	return m->n == ARRAY_LEN(m->parts) ? keep_merges(t, m, why) : ERR_OK;
 }
 
 static enum err read_merges(struct tok *t, const struct json_val *merges, struct tok_why why)
@@ -98,12 +111,13 @@ static enum err read_merges(struct tok *t, const struct json_val *merges, struct
 	if (n >= TOK_MAX_RANKS)
 		return tok_say(why, ERR_LIMIT, "more than %d merges", TOK_MAX_RANKS);
 	struct merging m = { .last = TOK_NONE };
-	uint32_t rank = 0;
 	enum err e = ERR_OK;
 	buf_init(&m.both, TOK_MAX_FILE_BYTES);
 	tok_merges_init(&t->merges, n, n);
 	for (struct json_iter it = json_each(merges); e == ERR_OK && json_next(&it);)
-		e = read_merge(t, it.val, rank++, &m, why);
+		e = read_merge(t, it.val, &m, why);
+	if (e == ERR_OK)
+		e = keep_merges(t, &m, why);
 	buf_done(&m.both);
 	return e;
 }
@@ -276,39 +290,44 @@ static void finish_spaces(struct tok *t)
 
 /* ---- what every id stands for */
 
-/* The bytes of a piece; *hidden: no word of a text can be looked up as it. */
-static struct str stands_for(const struct tok *t, struct str piece, bool from_model, struct arena *a, bool *hidden)
+/* What a piece stands for, into *room, which moves on; *hidden: no word of a text can be looked up as it. */
+static struct str stands_for(const struct tok *t, struct str piece, char **room, bool *hidden)
 {
-	char *room = arena_new(a, char, piece.n + 1);
-	size_t n = 0;
-	*hidden = !from_model;
-	if (t->kind == TOK_BYTES) {
-		if (tok_alphabet_decode(piece, room, &n))
-			return (struct str){ room, n };
-		*hidden = true;
+	struct str s = { *room, 0 };
+	*hidden = t->kind == TOK_BYTES ? !tok_alphabet_decode(piece, *room, &s.n) : piece.n && memchr(piece.p, ' ', piece.n);
+	if (t->kind == TOK_SPACES)
+		s = spaced(piece, *room);
+	else if (*hidden)
 		return piece;
-	}
-	*hidden |= piece.n && memchr(piece.p, ' ', piece.n);
-	return spaced(piece, room);
+	*room += s.n;
+	return s;
 }
 
 static void make_bytes(struct tok *t)
 {
 	uint32_t n = t->pieces.n;
-	for (size_t i = 0; i < t->n_tokens; i++)
+	size_t room_bytes = t->pieces.off[n];
+	for (size_t i = 0; i < t->n_tokens; i++) {
 		n = MAX(n, t->tokens[i].id + 1);
-	struct arena a;
-	arena_init(&a, 0);
-	struct str *by_id = arena_new(&a, struct str, n + (size_t)1);
-	bool *hidden = arena_new(&a, bool, n + (size_t)1);
-	for (uint32_t id = 0; id < n; id++) {
-		struct str model = tok_pool_get(&t->pieces, id);
-		by_id[id] = stands_for(t, tok_piece(t, id), model.n && str_eq(model, tok_piece(t, id)), &a, &hidden[id]);
+		room_bytes += t->tokens[i].content.n;
+	}
+	struct str *by_id = must_calloc(n + (size_t)1, sizeof(*by_id));
+	bool *hidden = must_calloc(n + (size_t)1, sizeof(*hidden));
+	char *room = must_malloc(room_bytes + 1), *at = room;
+	for (uint32_t id = 0; id < t->pieces.n; id++)
+		by_id[id] = stands_for(t, tok_pool_get(&t->pieces, id), &at, &hidden[id]);
+	for (size_t i = 0; i < t->n_tokens; i++) {
+		uint32_t id = t->tokens[i].id;
+		bool of_model = str_eq(tok_pool_get(&t->pieces, id), t->tokens[i].content);
+		by_id[id] = stands_for(t, t->tokens[i].content, &at, &hidden[id]);
+		hidden[id] |= !of_model;
 	}
 	tok_pool_init(&t->bytes, by_id, n);
 	if (t->whole_words)
 		(void)tok_pool_index(&t->bytes, hidden);
-	arena_done(&a);
+	free(room);
+	free(by_id);
+	free(hidden);
 }
 
 enum err tok_finish_model(struct tok *t, struct tok_why why)

@@ -163,6 +163,9 @@ static inline struct str tok_pool_get(const struct tok_pool *p, uint32_t id)
 	return id < p->n ? (struct str){ p->bytes + p->off[id], p->off[id + 1] - p->off[id] } : (struct str){ "", 0 };
 }
 uint32_t tok_pool_find(const struct tok_pool *p, struct str s); /* or TOK_NONE; empty strings are not found */
+/* The same for many, faster: their cache lines are asked for ahead, TOK_AHEAD at a time. The pool is indexed. */
+enum { TOK_AHEAD = 32 };
+void tok_pool_find_all(const struct tok_pool *p, const struct str *s, size_t n, uint32_t *ret_ids);
 size_t tok_pool_held(const struct tok_pool *p);
 
 /* A pair of ids and the rank of their merge: 20 + 20 + 24 bits a slot. */
@@ -177,6 +180,7 @@ struct tok_merges {
 };
 void tok_merges_init(struct tok_merges *m, size_t n_pairs, size_t n_ranks);
 void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank); /* again: the later one counts */
+void tok_merges_ask(const struct tok_merges *m, uint32_t a, uint32_t b); /* put will be called: brings its cache line */
 void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256]); /* fills `first` */
 void tok_merges_done(struct tok_merges *m);
 static inline size_t tok_merges_home(const struct tok_merges *m, uint64_t key) { return (size_t)((key * 0x9e3779b97f4a7c15u) >> m->shift); }

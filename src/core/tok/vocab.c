@@ -30,6 +30,20 @@ static bool slot_is(const struct tok_pool *p, uint64_t slot, uint64_t hash, stru
 	return slot >> 32 == hash >> 32 && str_eq(tok_pool_get(p, (uint32_t)slot), s);
 }
 
+/* True when the string was there already. */
+static bool index_one(struct tok_pool *p, uint32_t id, uint64_t hash)
+{
+	struct str s = tok_pool_get(p, id);
+	size_t i = hash & p->mask;
+	bool twice = false;
+	if (s.n == 0)
+		return false;
+	for (; p->slots[i] != TOK_EMPTY_SLOT; i = (i + 1) & p->mask)
+		twice |= slot_is(p, p->slots[i], hash, s);
+	p->slots[i] = hash >> 32 << 32 | id;
+	return twice;
+}
+
 uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden)
 {
 	size_t cap = 16;
@@ -39,16 +53,16 @@ uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden)
 	memset(p->slots, 0xff, cap * sizeof(*p->slots));
 	p->mask = cap - 1;
 	uint32_t twice = TOK_NONE;
-	for (uint32_t id = 0; id < p->n; id++) {
-		struct str s = tok_pool_get(p, id);
-		if (s.n == 0 || (hidden && hidden[id]))
-			continue;
-		uint64_t hash = hash_str(s, 0);
-		size_t i = hash & p->mask;
-		for (; p->slots[i] != TOK_EMPTY_SLOT; i = (i + 1) & p->mask)
-			if (slot_is(p, p->slots[i], hash, s))
-				twice = id;
-		p->slots[i] = hash >> 32 << 32 | id;
+	for (uint32_t from = 0; from < p->n; from += TOK_AHEAD) {
+		uint64_t hash[TOK_AHEAD];
+		uint32_t n = MIN(p->n - from, (uint32_t)TOK_AHEAD);
+		for (uint32_t k = 0; k < n; k++) {
+			hash[k] = hash_str(tok_pool_get(p, from + k), 0);
+			__builtin_prefetch(&p->slots[hash[k] & p->mask], 1);
+		}
+		for (uint32_t k = 0; k < n; k++)
+			if (!(hidden && hidden[from + k]) && index_one(p, from + k, hash[k]))
+				twice = from + k;
 	}
 	return twice;
 }
@@ -61,15 +75,44 @@ void tok_pool_done(struct tok_pool *p)
 	*p = (struct tok_pool){ 0 };
 }
 
-uint32_t tok_pool_find(const struct tok_pool *p, struct str s)
+static uint32_t find_hashed(const struct tok_pool *p, struct str s, uint64_t hash)
 {
-	if (s.n == 0 || !p->slots)
+	if (s.n == 0)
 		return TOK_NONE;
-	uint64_t hash = hash_str(s, 0);
 	for (size_t i = hash & p->mask; p->slots[i] != TOK_EMPTY_SLOT; i = (i + 1) & p->mask)
 		if (slot_is(p, p->slots[i], hash, s))
 			return (uint32_t)p->slots[i];
 	return TOK_NONE;
+}
+
+uint32_t tok_pool_find(const struct tok_pool *p, struct str s) { return p->slots ? find_hashed(p, s, hash_str(s, 0)) : TOK_NONE; }
+
+/* Each string's way is slot, place, bytes, all of them far away: they are asked for in rounds. */
+static void find_some(const struct tok_pool *p, const struct str *s, size_t n, uint32_t *ret_ids)
+{
+	uint64_t hash[TOK_AHEAD];
+	for (size_t i = 0; i < n; i++) {
+		hash[i] = hash_str(s[i], 0);
+		__builtin_prefetch(&p->slots[hash[i] & p->mask]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint64_t slot = p->slots[hash[i] & p->mask];
+		if (slot != TOK_EMPTY_SLOT)
+			__builtin_prefetch(&p->off[(uint32_t)slot]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint64_t slot = p->slots[hash[i] & p->mask];
+		if (slot != TOK_EMPTY_SLOT)
+			__builtin_prefetch(p->bytes + p->off[(uint32_t)slot]);
+	}
+	for (size_t i = 0; i < n; i++)
+		ret_ids[i] = find_hashed(p, s[i], hash[i]);
+}
+
+void tok_pool_find_all(const struct tok_pool *p, const struct str *s, size_t n, uint32_t *ret_ids)
+{
+	for (size_t i = 0; i < n; i += TOK_AHEAD)
+		find_some(p, s + i, MIN(n - i, (size_t)TOK_AHEAD), ret_ids + i);
 }
 
 size_t tok_pool_held(const struct tok_pool *p)
@@ -103,6 +146,11 @@ void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank)
 	while (m->slots[i] != TOK_EMPTY_SLOT && m->slots[i] >> TOK_RANK_BITS != key)
 		i = (i + 1) & m->mask;
 	m->slots[i] = key << TOK_RANK_BITS | rank;
+}
+
+void tok_merges_ask(const struct tok_merges *m, uint32_t a, uint32_t b)
+{
+	__builtin_prefetch(&m->slots[tok_merges_home(m, (uint64_t)a << TOK_ID_BITS | b)], 1);
 }
 
 void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256])
@@ -144,6 +192,11 @@ bool tok_alphabet_decode(struct str piece, char *out, size_t *ret_n)
 	const uint8_t *p = (const uint8_t *)piece.p;
 	size_t n = 0, len;
 	for (size_t i = 0; i < piece.n; i += len) {
+		if (p[i] > ' ' && p[i] < 0x7f) {
+			out[n++] = piece.p[i];
+			len = 1;
+			continue;
+		}
 		int byte = tok_alphabet_byte(tok_cp(p + i, &len));
 		if (byte < 0)
 			return false;
