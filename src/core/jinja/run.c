@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STEPS_DEFAULT = 2000000, DEPTH_MAX = 200 };
+enum { STEPS_DEFAULT = 2000000, DEPTH_MAX = 200, SUM_MAX = 8 };
 
 struct binding { struct str name; struct jinja_val val; };
 struct jinja_scope { struct jinja_scope *up; struct binding *p; size_t n, cap; };
@@ -280,15 +280,48 @@ static enum err do_scope(struct jinja_run *r, const struct jinja_stmt *s)
 	return e;
 }
 
+static bool plain_text(const struct jinja_val *v) { return v->type == JINJA_STR && !v->markup; }
+
+/* The value of e, in one part; or, when e is a sum of plain strings, maybe in several that follow each other. */
+static enum err eval_sum(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val parts[SUM_MAX], size_t *ret_n)
+{
+	struct jinja_val next, sum;
+	if (e->kind != JINJA_E_BIN || e->op != JINJA_ADD) {
+		*ret_n = 1;
+		return jinja_eval(r, e, &parts[0]);
+	}
+	TRY(jinja_step(r, 1));
+	TRY(eval_sum(r, e->a, parts, ret_n));
+	TRY(jinja_eval(r, e->b, &next));
+	if (*ret_n < SUM_MAX && plain_text(&parts[*ret_n - 1]) && plain_text(&next)) {
+		parts[(*ret_n)++] = next;
+		return ERR_OK;
+	}
+	for (size_t i = 1; i < *ret_n; i++, parts[0] = sum)
+		TRY(jinja_binary(r, JINJA_ADD, &parts[0], &parts[i], &sum));
+	*ret_n = 1;
+	TRY(jinja_binary(r, JINJA_ADD, &parts[0], &next, &sum));
+	parts[0] = sum;
+	return ERR_OK;
+}
+
+/* a + b + c … of texts goes out piece by piece. */
+static enum err do_output(struct jinja_run *r, const struct jinja_expr *e)
+{
+	struct jinja_val parts[SUM_MAX];
+	size_t n = 0;
+	TRY(eval_sum(r, e, parts, &n));
+	for (size_t i = 0; i < n; i++)
+		TRY(put_value(r, &parts[i]));
+	return ERR_OK;
+}
+
 static enum err exec_one(struct jinja_run *r, const struct jinja_stmt *s)
 {
-	struct jinja_val v;
 	r->line = s->line;
 	switch (s->kind) {
 	case JINJA_S_DATA: return put(r, s->data);
-	case JINJA_S_OUTPUT:
-		TRY(jinja_eval(r, s->e, &v));
-		return put_value(r, &v);
+	case JINJA_S_OUTPUT: return do_output(r, s->e);
 	case JINJA_S_IF: return do_if(r, s);
 	case JINJA_S_FOR: return do_for(r, s);
 	case JINJA_S_SET:

@@ -71,6 +71,18 @@ static void joined_texts_keep_their_own(void **state)
 		"abcdefghijklmnopqrstabcdefghijklmnopqrstaabcdefghijklmnopqrstababcdefghijklmnopqrstabcabcdefghijklmnopqrstabcd");
 }
 
+/* What is printed as a sum comes out in parts; it must be what the sum is. */
+static void sums_are_printed(void **state)
+{
+	(void)state;
+	renders("{{ 1 + 2 + 3 }} {{ 'a' + 'b' }} {{ 'a' + 'b' + 'c' + 'd' + 'e' + 'f' + 'g' + 'h' + 'i' + 'j' + 'k' }} {{ 'a' + ('b' + 'c') }}", "6 ab abcdefghijk abc");
+	renders("{{ [1] + [2] + [3] }} {{ '<b>' + '<'|safe + '>' }} {{ '' + '' }}", "[1, 2, 3] &lt;b&gt;<&gt; ");
+	assert_int_equal(cost("{{ 'a' + 'b' + 1 + raise_exception('never reached') }}", 0), ERR_BAD_REQUEST);
+	assert_non_null(strstr(fault.text, "operand"));
+	assert_int_equal(cost("{{ 'abc' + 'def' }}", 5), ERR_LIMIT);
+	assert_int_equal(cost("{{ 'abc' + 'def' }}", 6), ERR_OK);
+}
+
 static void source_is_bounded(void **state)
 {
 	struct jinja_template *t;
@@ -136,7 +148,8 @@ static void content_rules(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(work_is_bounded), cmocka_unit_test(joined_texts_keep_their_own), cmocka_unit_test(source_is_bounded), cmocka_unit_test(refusals_have_names),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(work_is_bounded), cmocka_unit_test(joined_texts_keep_their_own), cmocka_unit_test(sums_are_printed),
+		 cmocka_unit_test(source_is_bounded), cmocka_unit_test(refusals_have_names),
 		cmocka_unit_test(the_clock), cmocka_unit_test(content_rules) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
