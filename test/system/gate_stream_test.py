@@ -52,6 +52,47 @@ def test_a_client_that_asked_sees_the_usage(gw, up):
     assert up.calls[0].body == json.dumps(ASKED).encode()
 
 
+def test_usage_that_the_worker_tells_everyone_is_the_clients(gw, up):
+    """--enable-force-include-usage (vLLM 0.32): usage in every chunk and at the end, whoever asks for what"""
+    def each(n, text="", finish=None):
+        return event({**delta(text), "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}],
+                      "usage": {"prompt_tokens": 10, "completion_tokens": n, "total_tokens": 10 + n}})
+    whole_ = [each(0), each(1, "a"), each(2, "b"), each(3, "", "stop"), event(USAGE_CHUNK), DONE]
+    up.script = stream_of(*whole_)
+    r = gw.chat(STREAM)
+    assert r.content == "".join(whole_).encode() and r.whole
+    line = gw.log(r.headers["x-request-id"])
+    assert (line["prompt_tok"], line["cached_tok"], line["output_tok"]) == ("10", "4", "3")
+    assert gw.metric("kvasir_usage_events_hidden_total") == 0
+    up.script = stream_of(*DELTAS, event(USAGE_CHUNK), DONE)
+    assert gw.chat(STREAM).content == ("".join(DELTAS) + DONE).encode(), "another worker's is still hidden"
+
+
+@pytest.mark.parametrize("start_, end_, want", [
+    ({"input_tokens": 193, "output_tokens": 0}, {"output_tokens": 4}, ("193", "-", "4")),
+    ({"input_tokens": 33, "cache_read_input_tokens": 160, "output_tokens": 0}, {"output_tokens": 4}, ("193", "160", "4")),
+    ({"input_tokens": 193, "output_tokens": 0}, {"input_tokens": 1, "cache_creation_input_tokens": 32, "cache_read_input_tokens": 160, "output_tokens": 4},
+     ("193", "160", "4")),
+], ids=["no cache told", "cache at the start", "cache at the end"])
+def test_usage_in_two_events_is_one(gw, up, start_, end_, want):
+    """Anthropic: what the prompt was stands in message_start, what came out of it in message_delta"""
+    events = [event({"type": "message_start", "message": {"id": "msg_1", "usage": start_}}, "message_start"),
+              event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}, "content_block_delta"),
+              event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": end_}, "message_delta"),
+              event({"type": "message_stop"}, "message_stop")]
+    up.script = stream_of(*events)
+    before = {k: gw.metric(f"kvasir_{k}_tokens_total") for k in ("prompt", "cached", "output")}
+    r = gw.call("POST", "/v1/messages", {"model": "m", "max_tokens": 5, "stream": True, "messages": [{"role": "user", "content": "q"}]})
+    assert r.content == "".join(events).encode() and r.whole
+    line = gw.log(r.headers["x-request-id"])
+    told = tuple(line[k] for k in ("prompt_tok", "cached_tok", "output_tok"))
+    assert told == want, line
+    for k, v in zip(("prompt", "cached", "output"), want):
+        assert gw.metric(f"kvasir_{k}_tokens_total") - before[k] == (int(v) if v.isdigit() else 0)
+    got = client.call(gw.admin, "GET", "/api/v1/decisions?last=1").json["decisions"][0]
+    assert got["output_tokens"] == 4 and got["cached_tokens_reported"] == (int(want[1]) if want[1].isdigit() else None)
+
+
 def test_usage_is_not_asked_when_switched_off(start, up):
     gw = Gateway(start, up, args=["--ask-usage", "false"])
     gw.chat(STREAM)

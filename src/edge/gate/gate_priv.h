@@ -298,6 +298,7 @@ void gate_call_drop(struct gate_req *r); /* aborts the worker's request, if any 
 void gate_settle_worker(struct gate_req *r, enum brain_outcome o, int status); /* END, once per ticket */
 void gate_settle_client(struct gate_req *r); /* log line, metrics; once, when the client's side is over */
 void gate_tell(struct gate_req *r, struct brain_tell t);
+void gate_tell_tokens(struct gate_req *r); /* that were seen and not told yet */
 void gate_log_flush(struct gate *g);
 
 /* header.c */

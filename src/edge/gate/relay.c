@@ -2,7 +2,9 @@
  *
  * Bytes pass as they came. An event stream is split only to look at it, and goes on in whole events: if the worker dies,
  * the client has no half event before the error event. One exception: when we asked for usage and the client did not, the
- * usage event is left out whole, and the finishing event before it (held until then) gets back what the asking moved. */
+ * usage event is left out whole, and the finishing event before it (held until then) gets back what the asking moved.
+ * A worker that was started with --enable-force-include-usage puts usage into every event, asked or not: there it is the
+ * client's. */
 #include "gate/gate_priv.h"
 
 /* ---- to the client */
@@ -38,10 +40,8 @@ static void note_token(struct gate_req *r)
 		r->t_first = io_now(r->gate->loop);
 		gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_FIRST_TOKEN });
 	}
-	if (++r->untold_tok < GATE_TOKENS_PER_TELL)
-		return;
-	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_TOKENS, .output_tok = r->untold_tok });
-	r->untold_tok = 0;
+	if (++r->untold_tok == GATE_TOKENS_PER_TELL)
+		gate_tell_tokens(r);
 }
 
 void gate_note_id(struct gate_req *r, const char *id)
@@ -54,8 +54,10 @@ void gate_note_id(struct gate_req *r, const char *id)
 
 void gate_note_usage(struct gate_req *r, const struct api_usage *u)
 {
+	if (!r->has_usage)
+		r->usage = api_usage_none();
 	r->has_usage = true;
-	r->usage = *u;
+	api_usage_merge(&r->usage, u);
 	if (r->worker && u->cached_tok != API_TOK_UNKNOWN)
 		r->worker->details_seen = true;
 }
@@ -74,6 +76,8 @@ static enum seen note_chunk(struct gate_req *r, const struct api_chunk *c)
 		r->error_status = MAX(r->error_status, c->error_status);
 	if (c->kind == API_CHUNK_CONTENT)
 		note_token(r);
+	if (c->has_usage && c->kind != API_CHUNK_USAGE_ONLY)
+		r->usage_added = false; /* nobody asked for it here: the worker tells everyone, the last event is the client's too */
 	if (!r->usage_added)
 		return PASS;
 	return c->kind == API_CHUNK_USAGE_ONLY ? HIDE : c->finish ? HOLD : PASS;

@@ -32,6 +32,13 @@ void gate_tell(struct gate_req *r, struct brain_tell t)
 	gate_link_tell(r->gate->link, &t);
 }
 
+void gate_tell_tokens(struct gate_req *r)
+{
+	if (r->untold_tok)
+		gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_TOKENS, .output_tok = r->untold_tok });
+	r->untold_tok = 0;
+}
+
 static void count_worker(struct gate_req *r, enum brain_outcome o)
 {
 	struct obs_set *m = r->gate->metrics;
@@ -44,9 +51,7 @@ void gate_settle_worker(struct gate_req *r, enum brain_outcome o, int status)
 {
 	if (!r->has_plan || r->ended || !r->plan.ticket)
 		return;
-	if (r->untold_tok)
-		gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_TOKENS, .output_tok = r->untold_tok });
-	r->untold_tok = 0;
+	gate_tell_tokens(r);
 	gate_tell(r, (struct brain_tell){ .kind = BRAIN_TELL_END, .outcome = o, .status = status });
 	r->ended = true;
 	count_worker(r, o);

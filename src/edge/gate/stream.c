@@ -96,6 +96,7 @@ static void tell_usage(struct gate_req *r)
 	if (!r->has_usage)
 		return;
 	gate_local_usage(r);
+	gate_tell_tokens(r); /* the usage counts them too: first */
 	uint32_t cached = r->usage.cached_tok;
 	if (cached == API_TOK_UNKNOWN && r->usage.details_null && r->worker && r->worker->details_seen)
 		cached = 0;
