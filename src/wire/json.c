@@ -388,6 +388,18 @@ bool json_i64(const struct json_val *v, int64_t *ret_n)
 	return true;
 }
 
+bool json_only(const struct json_val *object, const struct str *names, size_t n)
+{
+	for (struct json_iter it = json_each(object); json_next(&it);) {
+		bool known = json_is(it.val, JSON_NULL);
+		for (size_t i = 0; i < n; i++)
+			known |= str_eq(it.key, names[i]);
+		if (!known)
+			return false;
+	}
+	return json_is(object, JSON_OBJECT);
+}
+
 bool json_true(const struct json_val *v)
 {
 	bool b = false;

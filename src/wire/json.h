@@ -43,6 +43,8 @@ bool json_u64(const struct json_val *v, uint64_t *ret_n);        /* 16, and 16.0
 bool json_i64(const struct json_val *v, int64_t *ret_n);         /* likewise */
 bool json_f64(const struct json_val *v, double *ret_x);          /* finite */
 bool json_number_text(const struct json_val *v, struct str *ret_digits);
+/* An object with no members but these, and others that are null, which says the same as nothing. */
+bool json_only(const struct json_val *object, const struct str *names, size_t n);
 bool json_true(const struct json_val *v);                        /* is it there and `true`? */
 
 /* for (struct json_iter it = json_each(v); json_next(&it);) use it.val (and it.key in objects). Other types: no turn. */

@@ -133,7 +133,7 @@ class Upstream:
         self.script, self.models, self.tokenize, self.health = script, models, tokenize, health
         self.calls, self.tokenize_calls, self.lock, self.over = [], [], threading.Lock(), threading.Event()
         self.own_headers = []
-        self.version = None
+        self.version, self.root = None, "m"
         self.connections = 0
         self.server = socket.create_server(("127.0.0.1", port), backlog=256)
         self.port = self.server.getsockname()[1]
@@ -216,7 +216,7 @@ class Upstream:
         if path == "/health" and call.method == "GET":
             call.send(whole(b"", self.health))
         elif path == "/v1/models":
-            call.send(whole({"object": "list", "data": [{"id": m, "object": "model", "created": 1, "owned_by": "vllm", "root": "m",
+            call.send(whole({"object": "list", "data": [{"id": m, "object": "model", "created": 1, "owned_by": "vllm", "root": self.root,
                                                          "parent": None, "max_model_len": 4096} for m in self.models]}))
         elif path == "/metrics":
             call.send(whole(METRICS, content_type="text/plain"))

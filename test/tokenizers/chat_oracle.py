@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import chat_corpus  # noqa: E402
+import harmony_corpus  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 
@@ -39,8 +40,13 @@ def our_answers(kvasir, folder, kind, bodies):
     return answers or [{"error": "no_template"}] * len(bodies)  # the whole model was refused
 
 
+def corpus_of(folder):
+    config = Path(folder) / "config.json"
+    return harmony_corpus if config.exists() and json.loads(config.read_text()).get("model_type") == "gpt_oss" else chat_corpus
+
+
 def same(kind, ours, theirs):
-    if kind == "chat":
+    if kind != "completions":
         return ours == theirs["ids"]
     return ours == theirs["ids"] or [ours] == theirs["ids"]
 
@@ -54,7 +60,7 @@ def main():
     p.add_argument("--keep")
     p.add_argument("folders", nargs="+")
     a = p.parse_args()
-    jobs = [(folder, kind, body) for folder in a.folders for kind, body in chat_corpus.jobs(a.random, a.seed)]
+    jobs = [(folder, kind, body) for folder in a.folders for kind, body in corpus_of(folder).jobs(a.random, a.seed)]
     if a.keep and Path(a.keep).exists():
         theirs = json.loads(Path(a.keep).read_text())
     else:
@@ -65,8 +71,10 @@ def main():
     bad = 0
     for folder in a.folders:
         equal, count, why, shown = 0, collections.Counter(), collections.Counter(), 0
-        for kind in ("chat", "completions"):
+        for kind in ("chat", "completions", "responses", "messages"):
             mine = [i for i, j in enumerate(jobs) if j[0] == folder and j[1] == kind]
+            if not mine:
+                continue
             answers = our_answers(a.kvasir, folder, kind, [jobs[i][2] for i in mine])
             assert len(answers) == len(mine), (len(answers), len(mine))
             for i, ours in zip(mine, answers):

@@ -6,7 +6,9 @@ Reads lines of JSON {"dir": model folder, "kind": "chat" | "completions" |
 "responses" | "messages", "body": text of the body} on standard input (or the file
 named as argument), writes for each a line {"prompt": text or null, "ids": [...]} or {"error": text}.
 """
+import asyncio
 import json
+import os
 import sys
 from types import SimpleNamespace
 
@@ -17,6 +19,7 @@ from vllm.entrypoints.openai.completion.protocol import CompletionRequest
 from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
 from vllm.entrypoints.openai.responses.utils import construct_input_messages, construct_tool_dicts
 from vllm.renderers import hf, merge_kwargs
+from vllm.renderers.online_renderer import OnlineRenderer
 from vllm.renderers.chat_utils import parse_chat_messages
 from vllm.tokenizers import get_tokenizer
 
@@ -29,15 +32,45 @@ def tokenizer_of(folder):
     return TOKENIZERS[folder]
 
 
+def model_type(folder):
+    path = os.path.join(folder, "config.json")
+    return json.load(open(path, encoding="utf-8")).get("model_type", "llama") if os.path.exists(path) else "llama"
+
+
 def model_config(folder):
-    hf_config = SimpleNamespace(model_type="llama")
+    hf_config = SimpleNamespace(model_type=model_type(folder))
     return SimpleNamespace(model=folder, tokenizer=folder, tokenizer_revision=None, revision=None, code_revision=None, trust_remote_code=False,
                            hf_config=hf_config, multimodal_config=None, enable_prompt_embeds=False, allowed_local_media_path="",
                            allowed_media_domains=None, max_model_len=1 << 24, is_multimodal_model=False)
 
 
+class Harmony(OnlineRenderer):
+    """What a GPT-OSS worker renders with, without what only answers need."""
+
+    def __init__(self, folder):
+        self.model_config = model_config(folder)
+        self.renderer = SimpleNamespace(tokenizer=None)
+        self.parser = None
+        self.use_harmony = True
+        self.enable_auto_tools = self.exclude_tools_when_tool_choice_none = False
+        self.supports_browsing = self.supports_code_interpreter = False
+        self.chat_template, self.default_chat_template_kwargs, self.trust_request_chat_template = None, {}, False
+
+    def create_error_response(self, message, *args, **kwargs):
+        raise ValueError(str(message))
+
+    def chat(self, request):
+        _, (made,) = asyncio.run(self.render_chat(request))
+        return {"prompt": None, "ids": made["prompt_token_ids"]}
+
+    def responses(self, request):
+        return {"prompt": None, "ids": asyncio.run(self.render_responses(request)).engine_input["prompt_token_ids"]}
+
+
 def chat(folder, text):
     request = ChatCompletionRequest.model_validate_json(text)
+    if model_type(folder) == "gpt_oss":
+        return Harmony(folder).chat(request)
     return rendered(folder, request, request.messages, None if request.tools is None else [t.model_dump() for t in request.tools])
 
 
@@ -45,6 +78,8 @@ def responses(folder, text):
     request = ResponsesRequest.model_validate(json.loads(text))
     if request.previous_response_id or request.truncation != "disabled":
         raise ValueError("not without a worker")
+    if model_type(folder) == "gpt_oss":
+        return Harmony(folder).responses(request)
     return rendered(folder, request, construct_input_messages(request_instructions=request.instructions, request_input=request.input),
                     construct_tool_dicts(request.tools, request.tool_choice))
 
@@ -59,6 +94,8 @@ def messages(folder, text):
     if request.thinking and request.thinking.type == "disabled":
         raise ValueError("not without a worker")
     made = AnthropicServingMessages.to_chat_completion_request(request, merge_inline_system=merges_inline_system(folder))
+    if model_type(folder) == "gpt_oss":
+        return Harmony(folder).chat(made)
     return rendered(folder, made, made.messages, None if made.tools is None else [t.model_dump() for t in made.tools])
 
 

@@ -283,8 +283,7 @@ static enum err flag(struct request *r, const struct json_val *body, struct str 
 	return !v || json_bool(v, ret_b) ? ERR_OK : text_shape_refuse(&r->shape, "flag_form");
 }
 
-/* Members of the body that change the prompt in ways that are not done here. */
-static enum err refuse_odd_members(struct request *r, const struct json_val *body)
+enum err text_shape_odd_members(struct text_shape *s, const struct json_val *body)
 {
 	static const struct { struct str name; const char *why; } ODD[] = {
 		{ STR_INIT("chat_template"), "request_template" },
@@ -296,12 +295,12 @@ static enum err refuse_odd_members(struct request *r, const struct json_val *bod
 	struct str choice;
 	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
 		if (!json_absent(json_get(body, ODD[i].name)))
-			return text_shape_refuse(&r->shape, ODD[i].why);
+			return text_shape_refuse(s, ODD[i].why);
 	if (!json_absent(json_get(json_get(body, STR("kv_transfer_params")), STR("prompt_token_ids"))))
-		return text_shape_refuse(&r->shape, "ids_in_kv_transfer_params");
+		return text_shape_refuse(s, "ids_in_kv_transfer_params");
 	/* a worker's switch decides whether the template sees the tools then */
 	if (!json_absent(json_get(body, STR("tools"))) && json_str(json_get(body, STR("tool_choice")), &choice) && str_eq(choice, STR("none")))
-		return text_shape_refuse(&r->shape, "tool_choice_none");
+		return text_shape_refuse(s, "tool_choice_none");
 	return ERR_OK;
 }
 
@@ -515,7 +514,7 @@ enum err text_chat_render(const struct text_chat *c, const struct text_chat_job 
 	struct request r = { .c = c, .t = json_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools };
 	size_t had = out->n;
 	r.shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .name_first = job->from_responses, .why = r.t->why };
-	enum err e = r.t->why ? ERR_UNSUPPORTED : refuse_odd_members(&r, job->body);
+	enum err e = r.t->why ? ERR_UNSUPPORTED : text_shape_odd_members(&r.shape, job->body);
 	if (e == ERR_OK) {
 		r.shape.parts = jinja_iterates_content(r.t->jinja);
 		e = read_flags(&r, job->body);

@@ -30,19 +30,18 @@ static bool odd_member(struct str key)
 	return false;
 }
 
-static enum err read_part(struct text_shape *s, const struct json_val *v, struct part *ret_p)
+enum err text_shape_part(struct text_shape *s, const struct json_val *v, struct str *ret_text)
 {
 	struct str type;
 	if (!json_str(json_get(v, STR("type")), &type))
 		return text_shape_refuse(s, "part_form");
 	if (!str_eq(type, STR("text")))
 		return text_shape_refuse(s, "part_kind");
-	if (!json_str(json_get(v, STR("text")), &ret_p->text))
+	if (!json_str(json_get(v, STR("text")), ret_text))
 		return text_shape_refuse(s, "part_form");
 	for (struct json_iter it = json_each(v); json_next(&it);)
 		if (odd_member(it.key))
 			return text_shape_refuse(s, "part_kind");
-	ret_p->object = v;
 	return ERR_OK;
 }
 
@@ -60,7 +59,8 @@ static enum err read_parts(struct text_shape *s, struct str role, const struct j
 	if (!json_is(content, JSON_ARRAY))
 		return text_shape_refuse(s, "content_form");
 	for (struct json_iter it = json_each(content); json_next(&it);) {
-		TRY(read_part(s, it.val, &p));
+		TRY(text_shape_part(s, it.val, &p.text));
+		p.object = it.val;
 		VEC_PUSH(out, p);
 	}
 	return ERR_OK;
@@ -174,19 +174,31 @@ static enum err text_member(struct text_shape *s, const struct json_val *m, stru
 	return ERR_OK;
 }
 
-/* reasoning, or its older name reasoning_content, arrives under both names. */
-static enum err reasoning(struct text_shape *s, const struct json_val *m, struct jinja_val dict)
+enum err text_shape_reasoning(struct text_shape *s, const struct json_val *m, const struct json_val **ret_v)
 {
 	const struct json_val *v = json_get(m, STR("reasoning"));
-	struct str text;
 	if (json_absent(v))
 		v = json_get(m, STR("reasoning_content"));
-	if (json_absent(v))
+	if (json_absent(v)) {
+		*ret_v = NULL;
 		return ERR_OK;
-	if (!json_str(v, &text))
+	}
+	if (!json_is(v, JSON_STRING))
 		return text_shape_refuse(s, "message_form");
 	if (!s->known_version)
 		return text_shape_refuse(s, "version");
+	*ret_v = v;
+	return ERR_OK;
+}
+
+/* It arrives under both names. */
+static enum err reasoning(struct text_shape *s, const struct json_val *m, struct jinja_val dict)
+{
+	const struct json_val *v;
+	struct str text;
+	TRY(text_shape_reasoning(s, m, &v));
+	if (!json_str(v, &text))
+		return ERR_OK;
 	struct jinja_val copy = jinja_str(text);
 	text_shape_put(s, dict, STR("reasoning"), copy);
 	text_shape_put(s, dict, STR("reasoning_content"), copy);

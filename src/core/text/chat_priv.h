@@ -20,6 +20,12 @@ static inline enum err text_shape_refuse(struct text_shape *s, const char *why)
 	return ERR_UNSUPPORTED;
 }
 
+/* Members of the body that change the prompt in ways that are not done here. */
+must_use enum err text_shape_odd_members(struct text_shape *s, const struct json_val *body);
+/* A part of a content that is text and nothing else. */
+must_use enum err text_shape_part(struct text_shape *s, const struct json_val *part, struct str *ret_text);
+/* An assistant's reasoning, under the newer or the older name; NULL: none. */
+must_use enum err text_shape_reasoning(struct text_shape *s, const struct json_val *message, const struct json_val **ret_v);
 /* The messages as a list of dicts. */
 must_use enum err text_shape_messages(struct text_shape *s, const struct json_val *messages, struct jinja_val *ret_list);
 /* If there are developer's messages: they become the system's, and all system messages one at the front if one was not there. */

@@ -1,6 +1,7 @@
 /* convert_messages.c: Anthropic's messages, and the entry to both conversions. System texts are put together without anything between;
  * results of tools become messages before the one that they stood in; thinking becomes reasoning. */
 #include "base/must.h"
+#include "text/chat_tool.h"
 #include "text/convert_priv.h"
 
 enum { TEXT_MAX_BYTES = 64 << 20 };
@@ -170,6 +171,23 @@ static void put_texts(struct text_conv *c, const struct json_val *content, const
 	json_put_close(&c->w, ']');
 }
 
+/* As Python prints them: where no template parses them again, they stand in the prompt. */
+static enum err add_arguments(struct text_conv *c, const struct json_val *input)
+{
+	static const struct jinja_json_opts PYTHON = { .ensure_ascii = true, .indent = -1, .item_sep = STR_INIT(", "), .key_sep = STR_INIT(": ") };
+	struct arena a;
+	struct jinja_val v;
+	arena_init(&a, 0);
+	struct text_shape s = { .a = &a };
+	enum err e = text_shape_value(&s, input, &v);
+	if (e == ERR_OK)
+		e = jinja_print_json(&c->text, &v, &PYTHON);
+	else
+		c->why = s.why;
+	arena_done(&a);
+	return e;
+}
+
 static enum err put_call(struct text_conv *c, const struct json_val *block)
 {
 	const struct json_val *input = json_get(block, STR("input"));
@@ -179,12 +197,10 @@ static enum err put_call(struct text_conv *c, const struct json_val *block)
 	if (!json_absent(input) && !json_is(input, JSON_OBJECT))
 		return text_conv_refuse(c, "tool_use_form");
 	buf_clear(&c->text);
-	struct json_writer args = json_writer(&c->text);
 	if (json_absent(input))
-		json_put_raw(&args, STR("{}"));
+		TRY(buf_add(&c->text, STR("{}")));
 	else
-		json_put_val(&args, input);
-	TRY(json_writer_done(&args));
+		TRY(add_arguments(c, input));
 	json_put_open(&c->w, '{');
 	text_conv_put_str(c, STR("id"), id);
 	text_conv_put_str(c, STR("type"), STR("function"));
@@ -290,6 +306,7 @@ static enum err put_tools(struct text_conv *c, const struct json_val *body)
 		text_conv_put_str(c, STR("tool_choice"), STR("none"));
 	if (json_absent(tools))
 		return ERR_OK;
+	json_put_key(&c->w, STR("tools"));
 	return json_is(tools, JSON_ARRAY) ? text_conv_put_tools(c, tools, put_tool) : text_conv_refuse(c, "tool_form");
 }
 

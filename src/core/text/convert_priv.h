@@ -13,6 +13,10 @@ struct text_conv {
 
 must_use enum err text_conv_messages(struct text_conv *c, const struct json_val *body);
 must_use enum err text_conv_responses(struct text_conv *c, const struct json_val *body);
+/* The tools of a responses body as a chat's: a list. */
+must_use enum err text_conv_responses_tools(struct text_conv *c, const struct json_val *tools);
+/* The reason why the body needs what only its worker has, or NULL. */
+const char *text_conv_responses_odd(const struct json_val *body);
 
 static inline enum err text_conv_refuse(struct text_conv *c, const char *why)
 {
@@ -34,10 +38,9 @@ static inline void text_conv_put_message(struct text_conv *c, struct str role, s
 	json_put_close(&c->w, '}');
 }
 
-/* The member "tools", an array: each tool of the body as `put` writes it. */
+/* An array: each tool of the body as `put` writes it. */
 static inline enum err text_conv_put_tools(struct text_conv *c, const struct json_val *tools, enum err (*put)(struct text_conv *c, const struct json_val *tool))
 {
-	json_put_key(&c->w, STR("tools"));
 	json_put_open(&c->w, '[');
 	for (struct json_iter it = json_each(tools); json_next(&it);)
 		TRY(put(c, it.val));

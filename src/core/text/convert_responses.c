@@ -57,23 +57,11 @@ static void said(struct text_conv *c, struct open *a, struct str text)
 	a->text = text;
 }
 
-static bool only_members(const struct json_val *object, const struct str *names, size_t n)
-{
-	for (struct json_iter it = json_each(object); json_next(&it);) {
-		bool known = false;
-		for (size_t i = 0; i < n; i++)
-			known |= str_eq(it.key, names[i]);
-		if (!known)
-			return false;
-	}
-	return json_is(object, JSON_OBJECT);
-}
-
 /* A part that holds text and nothing else that counts. */
 static bool text_part(const struct json_val *part, struct str type, struct str *ret_text)
 {
 	static const struct str NAMES[] = { STR_INIT("type"), STR_INIT("text"), STR_INIT("annotations"), STR_INIT("logprobs") };
-	return text_conv_is(part, type) && json_str(json_get(part, STR("text")), ret_text) && only_members(part, NAMES, ARRAY_LEN(NAMES));
+	return text_conv_is(part, type) && json_str(json_get(part, STR("text")), ret_text) && json_only(part, NAMES, ARRAY_LEN(NAMES));
 }
 
 /* Of several parts the worker reads the first only. */
@@ -124,7 +112,7 @@ static enum err message(struct text_conv *c, struct open *a, const struct json_v
 {
 	static const struct str NAMES[] = { STR_INIT("type"), STR_INIT("role"), STR_INIT("content"), STR_INIT("id"), STR_INIT("status") };
 	struct str role;
-	if (!only_members(item, NAMES, ARRAY_LEN(NAMES)) || !json_str(json_get(item, STR("role")), &role))
+	if (!json_only(item, NAMES, ARRAY_LEN(NAMES)) || !json_str(json_get(item, STR("role")), &role))
 		return text_conv_refuse(c, "item_form");
 	if (str_eq(role, STR("assistant")))
 		return assistant(c, a, item);
@@ -246,6 +234,11 @@ static enum err put_tool(struct text_conv *c, const struct json_val *t)
 	return ERR_OK;
 }
 
+enum err text_conv_responses_tools(struct text_conv *c, const struct json_val *tools)
+{
+	return json_is(tools, JSON_ARRAY) ? text_conv_put_tools(c, tools, put_tool) : text_conv_refuse(c, "tool_kind");
+}
+
 static enum err put_tools(struct text_conv *c, const struct json_val *body)
 {
 	const struct json_val *tools = json_get(body, STR("tools"));
@@ -254,10 +247,11 @@ static enum err put_tools(struct text_conv *c, const struct json_val *body)
 		text_conv_put_str(c, STR("tool_choice"), choice);
 	if (!tools || (json_is(tools, JSON_ARRAY) && json_len(tools) == 0))
 		return ERR_OK;
-	return json_is(tools, JSON_ARRAY) ? text_conv_put_tools(c, tools, put_tool) : text_conv_refuse(c, "tool_kind");
+	json_put_key(&c->w, STR("tools"));
+	return text_conv_responses_tools(c, tools);
 }
 
-static enum err refuse_odd_members(struct text_conv *c, const struct json_val *body)
+const char *text_conv_responses_odd(const struct json_val *body)
 {
 	static const struct { struct str name; const char *why; } ODD[] = {
 		{ STR_INIT("previous_response_id"), "previous_response" }, { STR_INIT("previous_input_messages"), "previous_response" },
@@ -267,10 +261,8 @@ static enum err refuse_odd_members(struct text_conv *c, const struct json_val *b
 	struct str s;
 	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
 		if (!json_absent(json_get(body, ODD[i].name)))
-			return text_conv_refuse(c, ODD[i].why);
-	if (truncation && (!json_str(truncation, &s) || !str_eq(s, STR("disabled"))))
-		return text_conv_refuse(c, "truncation");
-	return ERR_OK;
+			return ODD[i].why;
+	return truncation && (!json_str(truncation, &s) || !str_eq(s, STR("disabled"))) ? "truncation" : NULL;
 }
 
 static enum err put_effort(struct text_conv *c, const struct json_val *body)
@@ -287,7 +279,9 @@ static enum err put_effort(struct text_conv *c, const struct json_val *body)
 
 enum err text_conv_responses(struct text_conv *c, const struct json_val *body)
 {
-	TRY(refuse_odd_members(c, body));
+	const char *odd = text_conv_responses_odd(body);
+	if (odd)
+		return text_conv_refuse(c, odd);
 	json_put_open(&c->w, '{');
 	TRY(put_messages(c, body));
 	TRY(put_tools(c, body));

@@ -8,6 +8,7 @@
 
 #include "base/must.h"
 #include "base/vec.h"
+#include "text/harmony.h"
 
 enum { PROMPT_MAX_BYTES = 64 << 20, ARENA_MAX_BYTES = 256 << 20, PROMPTS_MAX = 4096 };
 
@@ -21,6 +22,8 @@ struct text_local {
 	atomic_uint refs;
 	struct tok *tok;
 	struct text_chat *chat;          /* NULL: no usable template */
+	bool gpt_oss, has_template;      /* it is one; its folder has a template all the same */
+	bool harmony;                    /* its chats go through text/harmony.h */
 	bool plain_decode;
 };
 
@@ -29,8 +32,9 @@ struct text_local_scratch {
 	struct tok_scratch *tok;
 	struct arena arena;
 	struct buf prompt, chat;         /* chat: a body of another API, as a chat's */
+	struct text_pieces pieces;
 	const struct text_local_job *job;
-	size_t prompt_bytes;             /* of the prompts so far */
+	size_t new_bytes;                /* text of this job that nobody had tokenised before */
 	struct tok_ids ids;              /* of all prompts, one behind the other */
 	VEC(size_t) ends;                /* where each prompt's ids end */
 };
@@ -45,6 +49,15 @@ static bool says_plain(struct str config)
 	(void)json_bool(json_get(json_root(d), STR("clean_up_tokenization_spaces")), &tidy);
 	json_free(d);
 	return !tidy;
+}
+
+static void load_harmony(struct text_local *l, const struct text_local_files *f, char *why, size_t why_cap)
+{
+	l->gpt_oss = true;
+	l->harmony = f->known_version && text_harmony_fits(l->tok);
+	l->has_template = f->text[TEXT_FILE_TEMPLATE].n || f->more_templates || str_find(f->text[TEXT_FILE_CONFIG], STR("\"chat_template\"")) != SIZE_MAX;
+	if (!l->harmony)
+		snprintf(why, why_cap, "%s", f->known_version ? "gpt_oss, but not the tokens of o200k_harmony" : "gpt_oss: chats are rendered for workers whose version is known only");
 }
 
 enum err text_local_load(const struct text_local_files *f, char *why, size_t why_cap, struct text_local **ret_l)
@@ -65,7 +78,9 @@ enum err text_local_load(const struct text_local_files *f, char *why, size_t why
 		return e;
 	}
 	l->plain_decode = says_plain(f->text[TEXT_FILE_CONFIG]);
-	if (text_chat_load(&c, l->tok, why, why_cap, &l->chat) != ERR_OK)
+	if (text_harmony_is(f->text[TEXT_FILE_MODEL]))
+		load_harmony(l, f, why, why_cap);
+	else if (text_chat_load(&c, l->tok, why, why_cap, &l->chat) != ERR_OK)
 		l->chat = NULL;
 	atomic_init(&l->refs, 1);
 	*ret_l = l;
@@ -87,9 +102,10 @@ void text_local_unref(struct text_local *l)
 	free(l);
 }
 
-bool text_local_has_chat(const struct text_local *l) { return l->chat != NULL; }
+bool text_local_has_chat(const struct text_local *l) { return l->chat || l->harmony; }
+bool text_local_is_harmony(const struct text_local *l) { return l->gpt_oss; }
 bool text_local_decodes_plainly(const struct text_local *l) { return l->plain_decode; }
-bool text_local_uses_clock(const struct text_local *l) { return l->chat && text_chat_uses_clock(l->chat); }
+bool text_local_uses_clock(const struct text_local *l) { return l->harmony || (l->chat && text_chat_uses_clock(l->chat)); }
 const struct tok *text_local_tok(const struct text_local *l) { return l->tok; }
 size_t text_local_bytes(const struct text_local *l) { return sizeof(*l) + tok_bytes_held(l->tok); }
 
@@ -101,6 +117,7 @@ struct text_local_scratch *text_local_scratch_new(struct text_local *l, size_t c
 	arena_init(&s->arena, ARENA_MAX_BYTES);
 	buf_init(&s->prompt, PROMPT_MAX_BYTES);
 	buf_init(&s->chat, PROMPT_MAX_BYTES);
+	text_pieces_init(&s->pieces, PROMPT_MAX_BYTES);
 	return s;
 }
 
@@ -112,6 +129,7 @@ void text_local_scratch_free(struct text_local_scratch *s)
 	arena_done(&s->arena);
 	buf_done(&s->prompt);
 	buf_done(&s->chat);
+	text_pieces_done(&s->pieces);
 	tok_ids_done(&s->ids);
 	VEC_FREE(&s->ends);
 	text_local_unref(s->l);
@@ -120,18 +138,38 @@ void text_local_scratch_free(struct text_local_scratch *s)
 
 /* ---- encoding */
 
-static enum err encode(struct text_local_scratch *s, struct str text, bool special, const char **ret_why)
+/* Several texts share what may be new. */
+static enum err add_ids(struct text_local_scratch *s, struct tok_job job, const char **ret_why)
 {
-	struct tok_job job = { .text = text, .from = TOK_FROM_START, .add_bos = special, .add_eos = special, .memo = s->job->memo };
-	if (s->job->max_new_bytes) /* several prompts share it */
-		job.max_new_bytes = s->job->max_new_bytes > s->prompt_bytes ? s->job->max_new_bytes - s->prompt_bytes : 1;
+	job.memo = s->job->memo;
+	job.max_new_bytes = s->job->max_new_bytes;
+	job.new_bytes = &s->new_bytes;
 	enum err e = tok_encode(s->l->tok, s->tok, &job, &s->ids);
-	s->prompt_bytes += text.n;
 	if (e != ERR_OK)
 		*ret_why = e == ERR_LIMIT || e == ERR_AGAIN ? "too_long" : e == ERR_SYNTAX ? "not_utf8" : "tokenizer_unsupported";
-	else
-		VEC_PUSH(&s->ends, s->ids.n);
 	return e;
+}
+
+static enum err encode(struct text_local_scratch *s, struct str text, bool special, const char **ret_why)
+{
+	TRY(add_ids(s, (struct tok_job){ .text = text, .from = TOK_FROM_START, .add_bos = special, .add_eos = special }, ret_why));
+	VEC_PUSH(&s->ends, s->ids.n);
+	return ERR_OK;
+}
+
+static enum err encode_pieces(struct text_local_scratch *s, const char **ret_why)
+{
+	size_t from = 0;
+	for (size_t i = 0; i < s->pieces.n; from = s->pieces.p[i++].end) {
+		struct str text = str_sub(buf_str(&s->pieces.text), from, s->pieces.p[i].end - from);
+		uint32_t id;
+		if (!s->pieces.p[i].special)
+			TRY(add_ids(s, (struct tok_job){ .text = text, .from = TOK_FROM_START, .ordinary = true }, ret_why));
+		else if (tok_id_of(s->l->tok, text, &id))
+			VEC_PUSH(&s->ids, id);
+	}
+	VEC_PUSH(&s->ends, s->ids.n);
+	return ERR_OK;
 }
 
 static enum err refuse(const char *why, const char **ret_why)
@@ -200,9 +238,22 @@ static enum err render(struct text_local_scratch *s, const struct text_local_job
 	return e;
 }
 
+static enum err render_pieces(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, const char **ret_why)
+{
+	struct text_chat_job c = { .body = body, .from_responses = job->form == TEXT_RESPONSES, .now_s = job->now_s, .arena = &s->arena };
+	struct arena_mark mark = arena_mark(&s->arena);
+	enum err e = text_harmony_render(&c, &s->pieces, ret_why);
+	arena_rewind(&s->arena, mark);
+	return e;
+}
+
 static enum err chat(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, const char **ret_why)
 {
 	bool special;
+	if (s->l->harmony) {
+		TRY(render_pieces(s, job, body, ret_why));
+		return encode_pieces(s, ret_why);
+	}
 	buf_clear(&s->prompt);
 	TRY(render(s, job, body, &s->prompt, &special, ret_why));
 	return encode(s, buf_str(&s->prompt), special, ret_why);
@@ -211,10 +262,10 @@ static enum err chat(struct text_local_scratch *s, const struct text_local_job *
 /* The chat that the worker makes of another API's body. */
 static enum err converted(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, struct json_doc **ret_doc, const char **ret_why)
 {
-	struct text_convert_opts o;
-	if (!s->l->chat)
+	struct text_convert_opts o = text_harmony_convert_opts(s->l->has_template);
+	if (!s->l->harmony && !s->l->chat)
 		return refuse("no_template", ret_why);
-	if (!text_chat_convert_opts(s->l->chat, &o))
+	if (!s->l->harmony && !text_chat_convert_opts(s->l->chat, &o))
 		return refuse("version", ret_why);
 	buf_clear(&s->chat);
 	TRY(text_convert(job->form, body, &o, &s->chat, ret_why));
@@ -246,7 +297,7 @@ static enum err parsed(struct text_local_scratch *s, const struct text_local_job
 		*ret_why = e == ERR_LIMIT ? "too_long" : "not_json";
 		return e;
 	}
-	if (job->form == TEXT_CHAT || job->form == TEXT_COMPLETIONS) {
+	if (job->form == TEXT_CHAT || job->form == TEXT_COMPLETIONS || (job->form == TEXT_RESPONSES && s->l->harmony)) {
 		*ret_doc = d;
 		return ERR_OK;
 	}
@@ -260,7 +311,7 @@ enum err text_local_ids(struct text_local_scratch *s, const struct text_local_jo
 	struct json_doc *d;
 	TRY(parsed(s, job, &d, ret_why));
 	s->job = job;
-	s->prompt_bytes = 0;
+	s->new_bytes = 0;
 	s->ids.n = 0;
 	s->ends.n = 0;
 	enum err e = job->form == TEXT_COMPLETIONS ? completions(s, json_root(d), ret_why) : chat(s, job, json_root(d), ret_why);
@@ -279,7 +330,9 @@ enum err text_local_prompt(struct text_local_scratch *s, const struct text_local
 	struct json_doc *d;
 	bool special;
 	TRY(parsed(s, job, &d, ret_why));
-	enum err e = render(s, job, json_root(d), out, &special, ret_why);
+	enum err e = s->l->harmony ? render_pieces(s, job, json_root(d), ret_why) : render(s, job, json_root(d), out, &special, ret_why);
+	if (e == ERR_OK && s->l->harmony)
+		e = buf_add(out, buf_str(&s->pieces.text));
 	json_free(d);
 	return e;
 }

@@ -49,6 +49,7 @@ must_use enum err text_local_load(const struct text_local_files *f, char *why, s
 struct text_local *text_local_ref(struct text_local *l);
 void text_local_unref(struct text_local *l);                    /* NULL is fine */
 bool text_local_has_chat(const struct text_local *l);
+bool text_local_is_harmony(const struct text_local *l);         /* GPT-OSS: a worker's /tokenize gives other ids for its chats than its engine gets */
 bool text_local_uses_clock(const struct text_local *l);         /* the ids of a chat may depend on the day */
 bool text_local_decodes_plainly(const struct text_local *l);    /* the library does not tidy spaces when it joins pieces */
 const struct tok *text_local_tok(const struct text_local *l);

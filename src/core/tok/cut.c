@@ -23,6 +23,11 @@ static size_t plain_cut(const struct tok *t, struct str text, size_t from, size_
 	return 0;
 }
 
+size_t tok_cut_ordinary(const struct tok *t, struct str text, size_t least)
+{
+	return t->plain_cuts && least < text.n ? plain_cut(t, text, least, text.n) : 0;
+}
+
 size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok_from *ret_from)
 {
 	size_t done = 0; /* tokens that begin before it are seen */

@@ -355,6 +355,12 @@ static enum err encode_piece(struct run *r, struct str text, bool start)
 	return each_piece(r, &r->t->late, text, start, encode_rest);
 }
 
+static enum err encode_ordinary(struct run *r, struct str text, bool start)
+{
+	TRY(tok_normalize(r->t, r->s, r->mid_text, &text));
+	return encode_rest(r, text, start);
+}
+
 /* ---- the call */
 
 /* Some workers cut runs of 25,000 characters with or without spaces, and texts of 400,000: those are theirs to encode. */
@@ -385,12 +391,12 @@ static void push_all(struct tok_ids *ids, const uint32_t *p, size_t n)
 static enum err encode_stretch(struct run *r, const struct tok_job *job, const struct tok_stretch *s)
 {
 	r->new_bytes += s->text.n;
-	if (job->max_new_bytes && r->new_bytes > job->max_new_bytes)
+	if (job->max_new_bytes && r->new_bytes + (job->new_bytes ? *job->new_bytes : 0) > job->max_new_bytes)
 		return ERR_AGAIN;
 	if (!utf8_valid(s->text))
 		return ERR_SYNTAX;
 	r->mid_text = s->from == TOK_FROM_TEXT;
-	return each_piece(r, &r->t->raw, s->text, s->from == TOK_FROM_START, encode_piece);
+	return s->ordinary ? encode_ordinary(r, s->text, s->from == TOK_FROM_START) : each_piece(r, &r->t->raw, s->text, s->from == TOK_FROM_START, encode_piece);
 }
 
 /* One that others may have done before, or will do again. */
@@ -407,19 +413,28 @@ static enum err known_stretch(struct run *r, const struct tok_job *job, const st
 	return ERR_OK;
 }
 
-/* The last stretch ends where the text does, not at a cut: it is nobody else's. */
+static size_t next_cut(const struct run *r, const struct tok_job *job, struct str text, enum tok_from *ret_from)
+{
+	size_t least = tok_memo_least(job->memo);
+	if (!job->ordinary)
+		return tok_cut_next(r->t, text, least, ret_from);
+	*ret_from = TOK_FROM_TEXT;
+	return tok_cut_ordinary(r->t, text, least);
+}
+
+/* The last stretch ends where the text does, not at a cut: it is nobody else's, unless the text is all that stands there. */
 static enum err encode_all(struct run *r, const struct tok_job *job)
 {
-	struct tok_stretch s = { .from = job->from };
+	struct tok_stretch s = { .from = job->from, .ordinary = job->ordinary };
 	struct str rest = job->text;
 	enum tok_from next;
-	for (size_t end; job->memo && (end = tok_cut_next(r->t, rest, tok_memo_least(job->memo), &next)) != 0; s.from = next) {
+	for (size_t end; job->memo && (end = next_cut(r, job, rest, &next)) != 0; s.from = next) {
 		s.text = str_sub(rest, 0, end);
 		TRY(known_stretch(r, job, &s));
 		rest = str_skip(rest, end);
 	}
 	s.text = rest;
-	return encode_stretch(r, job, &s);
+	return job->memo && job->ordinary && rest.n >= TOK_MEMO_PIECE_BYTES ? known_stretch(r, job, &s) : encode_stretch(r, job, &s);
 }
 
 static enum err check(const struct tok *t, const struct tok_job *job)
@@ -450,6 +465,8 @@ enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok
 	}
 	if (job->add_eos)
 		push_all(ids, t->after, t->n_after);
+	if (job->new_bytes)
+		*job->new_bytes += r.new_bytes;
 	if (job->memo)
 		tok_memo_count(job->memo, r.known_bytes, r.new_bytes);
 	if (s->sym.cap * sizeof(uint32_t) > KEEP_BYTES || s->normal.cap > KEEP_BYTES || s->spaced.cap > KEEP_BYTES)

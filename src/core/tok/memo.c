@@ -16,6 +16,7 @@ struct entry {
 	uint64_t key;
 	struct hash128 tokenizer;
 	enum tok_from from;
+	bool ordinary;
 	uint32_t n_ids, n_bytes;
 	uint32_t ids[]; /* the text's bytes lie behind them */
 };
@@ -114,7 +115,7 @@ void tok_memo_unref(struct tok_memo *m)
 static uint64_t key_of(const struct tok_memo *m, const struct tok *t, const struct tok_stretch *s)
 {
 	struct hash128 f = tok_fingerprint(t);
-	return hash_str(s->text, m->seed ^ f.lo ^ hash_mix(s->from + 1));
+	return hash_str(s->text, m->seed ^ f.lo ^ hash_mix(s->from + 1 + (s->ordinary ? 8u : 0)));
 }
 
 static struct part *part_of(struct tok_memo *m, uint64_t key) { return &m->parts[key >> 58]; }
@@ -122,7 +123,7 @@ static struct part *part_of(struct tok_memo *m, uint64_t key) { return &m->parts
 static bool is(const struct entry *e, const struct tok *t, const struct tok_stretch *s)
 {
 	struct hash128 f = tok_fingerprint(t);
-	return e->from == s->from && e->n_bytes == s->text.n && e->tokenizer.lo == f.lo && e->tokenizer.hi == f.hi &&
+	return e->from == s->from && e->ordinary == s->ordinary && e->n_bytes == s->text.n && e->tokenizer.lo == f.lo && e->tokenizer.hi == f.hi &&
 	       memcmp(e->ids + e->n_ids, s->text.p, s->text.n) == 0;
 }
 
@@ -160,7 +161,7 @@ void tok_memo_keep(struct tok_memo *m, const struct tok *t, const struct tok_str
 	if (s->text.n > TOK_MEMO_MOST_BYTES)
 		return;
 	struct entry *e = must_malloc(sizeof(*e) + ids.n * sizeof(e->ids[0]) + s->text.n);
-	*e = (struct entry){ .key = key, .tokenizer = tok_fingerprint(t), .from = s->from, .n_ids = (uint32_t)ids.n, .n_bytes = (uint32_t)s->text.n };
+	*e = (struct entry){ .key = key, .tokenizer = tok_fingerprint(t), .from = s->from, .ordinary = s->ordinary, .n_ids = (uint32_t)ids.n, .n_bytes = (uint32_t)s->text.n };
 	if (ids.n)
 		memcpy(e->ids, ids.p, ids.n * sizeof(e->ids[0]));
 	memcpy(e->ids + ids.n, s->text.p, s->text.n);

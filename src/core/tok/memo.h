@@ -13,6 +13,7 @@
 enum {
 	TOK_MEMO_LEAST_BYTES = 1024, /* a good size */
 	TOK_MEMO_MOST_BYTES = 64 << 10, /* longer stretches are not kept */
+	TOK_MEMO_PIECE_BYTES = 128, /* an ordinary text's end is kept too, from so much on: special tokens stand around the text */
 };
 struct tok_memo_opts {
 	size_t max_bytes;
@@ -28,6 +29,7 @@ size_t tok_memo_least(const struct tok_memo *m);
 struct tok_stretch {
 	struct str text;
 	enum tok_from from;
+	bool ordinary; /* as in tok_job */
 };
 /* Appends the stretch's ids; false: not known. */
 bool tok_memo_find(struct tok_memo *m, const struct tok *t, const struct tok_stretch *s, struct tok_ids *ids);

@@ -11,7 +11,7 @@
  *
  * A `struct tok_scratch` is the working memory and the word cache of one thread with one tokenizer.
  *
- * User text that spells a special token becomes that token, as in the library.
+ * User text that spells a special token becomes that token, as in the library; with tok_job.ordinary it stays text.
  *
  * Incremental use. The ids of a text are those of its head followed by those of its tail when the cut between them is safe and
  * the tail is encoded with the right tok_from. Behind most added tokens and at some places in plain text a cut is safe;
@@ -85,8 +85,10 @@ struct tok_job {
 	struct str text;
 	enum tok_from from;
 	bool add_bos, add_eos; /* what the post-processor puts around a prompt (add_special_tokens: both) */
+	bool ordinary; /* no added token is looked for (tiktoken's encode_ordinary) */
 	struct tok_memo *memo; /* NULL: everything is done anew */
 	size_t max_new_bytes; /* of text that the memo does not know: more is AGAIN, found out before it is done; 0: no limit */
+	size_t *new_bytes; /* NULL, or a sum over several jobs that share the limit: what was new is added */
 };
 /* Appends to ids. SYNTAX: the text is not UTF-8 (lone surrogates included: let the worker answer). LIMIT: too long.
  * UNSUPPORTED: a text that this model's worker cuts in a way of its own; or add_bos, add_eos with a tokenizer of
@@ -96,6 +98,8 @@ must_use enum err tok_encode(const struct tok *t, struct tok_scratch *s, const s
 /* The first safe cut at or behind `least` (not 0) of a text that is a prompt or follows a safe cut: its place, and how the tail goes on
  * (TOKEN or TEXT); 0: there is none. It may be the text's end. Safe in this text: with another tail, ask again. */
 size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok_from *ret_from);
+/* The same for text to be encoded with `ordinary`; its tail goes on FROM_TEXT. */
+size_t tok_cut_ordinary(const struct tok *t, struct str text, size_t least);
 
 /* The bytes the ids stand for, as the library's decoder joins them; bad UTF-8 becomes U+FFFD. An id out of range: RANGE. */
 struct tok_decode_job {

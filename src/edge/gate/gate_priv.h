@@ -112,6 +112,7 @@ struct gate_ids_call {
 	struct feed_view *view;
 	struct str model_id; /* in the view */
 	bool from_workers; /* they may be asked */
+	bool render_only; /* ... but not by /tokenize, which would give other ids than their engine gets */
 	struct str body; /* the client's, copied: another way of asking may be needed */
 	int64_t charged;
 	struct str authorization; /* the client's, own copy */

@@ -5,18 +5,6 @@
 
 enum { TEXT_MAX_BYTES = 16 << 20 };
 
-static bool only_members(const struct json_val *body, const struct str *names, size_t n)
-{
-	for (struct json_iter it = json_each(body); json_next(&it);) {
-		bool known = json_is(it.val, JSON_NULL);
-		for (size_t i = 0; i < n; i++)
-			known |= str_eq(it.key, names[i]);
-		if (!known)
-			return false;
-	}
-	return json_is(body, JSON_OBJECT);
-}
-
 static bool fits(const struct gate_req *r, size_t n_tok) { return r->model->max_model_len && n_tok < r->model->max_model_len; }
 
 /* The only prompt's ids, or NULL: one reference. */
@@ -56,8 +44,8 @@ static bool tokenize(struct gate_req *r, const struct json_val *body, struct jso
 	static const struct str TEXT[] = { STR_INIT("model"), STR_INIT("prompt"), STR_INIT("add_special_tokens") };
 	static const struct str CHAT[] = { STR_INIT("model"), STR_INIT("messages"), STR_INIT("add_special_tokens"), STR_INIT("add_generation_prompt"),
 		STR_INIT("continue_final_message"), STR_INIT("chat_template_kwargs"), STR_INIT("tools") };
-	bool text = json_is(json_get(body, STR("prompt")), JSON_STRING) && only_members(body, TEXT, ARRAY_LEN(TEXT));
-	if (!text && !only_members(body, CHAT, ARRAY_LEN(CHAT)))
+	bool text = json_is(json_get(body, STR("prompt")), JSON_STRING) && json_only(body, TEXT, ARRAY_LEN(TEXT));
+	if (!text && (!json_only(body, CHAT, ARRAY_LEN(CHAT)) || model_is_harmony(r->model->tokenizer)))
 		return false;
 	struct text_ids *ids = ids_of(r, text ? TEXT_COMPLETIONS : TEXT_CHAT);
 	if (!ids)
@@ -104,7 +92,7 @@ static bool detokenize(struct gate_req *r, const struct json_val *body, struct j
 	const struct text_local *l = model_local(r->model->tokenizer);
 	struct tok_decode_job job;
 	struct buf text;
-	if (!l || !text_local_decodes_plainly(l) || !only_members(body, NAMES, ARRAY_LEN(NAMES)) || !read_ids(r, json_get(body, STR("tokens")), &job))
+	if (!l || !text_local_decodes_plainly(l) || !json_only(body, NAMES, ARRAY_LEN(NAMES)) || !read_ids(r, json_get(body, STR("tokens")), &job))
 		return false;
 	buf_init(&text, TEXT_MAX_BYTES);
 	enum err e = tok_decode(text_local_tok(l), &job, &text);

@@ -320,7 +320,7 @@ static enum err call_send(struct gate_ids_call *c)
 	if (!w || !k)
 		return ERR_NO_WORKER;
 	buf_init(&ask, c->body.n * 2 + 4096);
-	bool expressible = text_put_ask(&ask, c->form, TEXT_TOKENIZE, c->body) == ERR_OK;
+	bool expressible = !c->render_only && text_put_ask(&ask, c->form, TEXT_TOKENIZE, c->body) == ERR_OK;
 	enum err e = text_offer_choose(offer_of(k, c->form), expressible, io_now(g->loop), &c->call) ? ERR_OK : ERR_UNSUPPORTED;
 	if (e == ERR_OK && c->call == TEXT_RENDER) {
 		buf_clear(&ask);
@@ -345,6 +345,12 @@ static enum err call_send(struct gate_ids_call *c)
 	return e;
 }
 
+/* GPT-OSS: by its files, or by its name where they are not here. Its chats go through a template in /tokenize, and only there. */
+static bool is_harmony(const struct feed_view_model *m)
+{
+	return (m->tokenizer && model_is_harmony(m->tokenizer)) || str_find(m->root, STR("gpt-oss")) != SIZE_MAX;
+}
+
 /* The request may be over before the answer comes: the question keeps what it needs. */
 struct gate_ids_call *gate_ids_call_new(struct gate_req *r, struct model *m)
 {
@@ -358,6 +364,7 @@ struct gate_ids_call *gate_ids_call_new(struct gate_req *r, struct model *m)
 		.model = m ? model_ref(m) : NULL };
 	bool keyed = gate_text_form(r, &c->form);
 	must(keyed);
+	c->render_only = c->form == TEXT_CHAT && is_harmony(r->model);
 	list_add_tail(&g->ids_calls, &c->node);
 	if (!gate_charge(g, &c->charged, (int64_t)r->body_bytes)) {
 		call_free(c);

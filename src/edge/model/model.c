@@ -124,6 +124,8 @@ bool model_load(struct model *m)
 	return true;
 }
 
+bool model_is_harmony(const struct model *m) { return atomic_load(&m->state) != MODEL_LOADING && m->local && text_local_is_harmony(m->local); }
+
 /* ---- agreement */
 
 bool model_check_due(struct model *m)

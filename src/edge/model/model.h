@@ -23,6 +23,8 @@ enum model_state model_state(const struct model *m);
 /* The tokenizer while the state is READY, else NULL. Borrowed as long as the model is held. */
 struct text_local *model_local(const struct model *m);
 
+bool model_is_harmony(const struct model *m);        /* see text_local_is_harmony; false while it is not known */
+
 /* Comparison with the workers' own ids. The first MODEL_FIRST_CHECKS prompts are compared, then one in MODEL_CHECK_EVERY; the
  * MODEL_MAX_DIFFERENT-th difference is the end of it until the configuration is loaded again. */
 enum { MODEL_FIRST_CHECKS = 20, MODEL_CHECK_EVERY = 1000, MODEL_MAX_DIFFERENT = 3 };

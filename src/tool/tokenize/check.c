@@ -74,7 +74,7 @@ static enum err theirs_of(struct checking *k, struct str body, struct text_ids *
 	enum text_call call;
 	struct buf q;
 	buf_init(&q, body.n * 2 + 4096);
-	bool expressible = text_put_ask(&q, k->c->form, TEXT_TOKENIZE, body) == ERR_OK, again = true;
+	bool expressible = !k->c->render_only && text_put_ask(&q, k->c->form, TEXT_TOKENIZE, body) == ERR_OK, again = true;
 	buf_done(&q);
 	while (again) {
 		if (!text_offer_choose(&k->offer, expressible, io_now(k->loop), &call))

@@ -7,6 +7,7 @@
 struct tokenize_check {
 	struct text_local_scratch *s;
 	enum text_form form;
+	bool render_only;        /* the worker's /tokenize gives other ids than its engine gets (text_local_is_harmony) */
 	const char *worker;      /* http://HOST:PORT[/PREFIX] */
 	const char *api_key;     /* NULL: none */
 };

@@ -225,7 +225,8 @@ static int run(const struct options *o)
 	w.s = tok_scratch_new(w.t, TOK_CACHE_BYTES);
 	w.bodies = text_local_scratch_new(w.l, TOK_CACHE_BYTES);
 	if (o->check)
-		code = tokenize_check(&(struct tokenize_check){ w.bodies, o->form, o->worker, o->key_env ? getenv(o->key_env) : NULL }, text);
+		code = tokenize_check(&(struct tokenize_check){ .s = w.bodies, .form = o->form, .render_only = o->form == TEXT_CHAT && text_local_is_harmony(w.l),
+			.worker = o->worker, .api_key = o->key_env ? getenv(o->key_env) : NULL }, text);
 	else if (o->lines)
 		each_line(&w, text);
 	else

@@ -39,7 +39,8 @@ struct model {
 static enum err load_with(struct model *m, struct text_local_files f, struct str template)
 {
 	struct str tok = read_file(FOLDER "tokenizer.json"), config = read_file(FOLDER "tokenizer_config.json");
-	f.text[TEXT_FILE_TOKENIZER] = tok;
+	if (!f.text[TEXT_FILE_TOKENIZER].n)
+		f.text[TEXT_FILE_TOKENIZER] = tok;
 	if (!f.text[TEXT_FILE_CONFIG].n)
 		f.text[TEXT_FILE_CONFIG] = config;
 	f.text[TEXT_FILE_TEMPLATE] = template;
@@ -140,11 +141,25 @@ static void check_body(struct model *m, const struct json_val *line, struct coun
 	text_ids_unref(ids);
 }
 
-static struct counts check_file(const char *path)
+#define HARMONY "test/tokenizers/golden/harmony/"
+static void load_harmony(struct model *m, bool known_version)
+{
+	struct text_local_files f = { .known_version = known_version };
+	struct str tok = read_file(HARMONY "tokenizer.json"), config = read_file(HARMONY "config.json");
+	f.text[TEXT_FILE_TOKENIZER] = tok;
+	f.text[TEXT_FILE_MODEL] = config;
+	assert_int_equal(load_with(m, f, STR("")), ERR_OK);
+	drop(tok);
+	drop(config);
+}
+
+static struct counts check_file(const char *path, bool harmony)
 {
 	struct str text = read_file(path), rest = text, line, source;
 	struct counts c = { .memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 4 << 20, .least_bytes = 16 }) };
 	struct model m = { 0 };
+	if (harmony)
+		load_harmony(&m, true);
 	while (str_cut(rest, '\n', &line, &rest)) {
 		struct json_doc *d;
 		assert_int_equal(json_parse(line, line.n, &d), ERR_OK);
@@ -169,15 +184,81 @@ static struct counts check_file(const char *path)
 static void golden(void **state)
 {
 	(void)state;
-	struct counts c = check_file(FOLDER "bodies.jsonl");
+	struct counts c = check_file(FOLDER "bodies.jsonl", false);
 	assert_true(c.equal > 400 && c.left < c.equal / 8);
 }
 
 static void golden_of_other_apis(void **state)
 {
 	(void)state;
-	struct counts c = check_file(FOLDER "convert.jsonl");
+	struct counts c = check_file(FOLDER "convert.jsonl", false);
 	assert_true(c.equal > 150 && c.left < c.equal / 4);
+}
+
+static void golden_of_harmony(void **state)
+{
+	(void)state;
+	struct counts c = check_file(HARMONY "bodies.jsonl", true);
+	assert_true(c.equal > 280 && c.left < c.equal / 6);
+}
+
+/* The day of the prompt, what a text that spells special tokens becomes, and what is known of the model. */
+static void harmony(void **state)
+{
+	struct model m = { 0 };
+	struct text_ids *ids;
+	const char *why = NULL;
+	(void)state;
+	load_harmony(&m, true);
+	assert_true(text_local_is_harmony(m.l) && text_local_has_chat(m.l) && text_local_uses_clock(m.l));
+	struct text_local_job job = chat(STR("{\"messages\":[{\"role\":\"user\",\"content\":\"<|end|>\"}],\"reasoning_effort\":\"low\"}"));
+	assert_true(same_prompt(&m, &job, STR("<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06\n"
+		"Current date: 2026-03-01\n\nReasoning: low\n\n# Valid channels: analysis, commentary, final. Channel must be included for every message.<|end|>"
+		"<|start|>user<|message|><|end|><|end|><|start|>assistant")));
+	assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_OK);
+	const struct text_prompt *p = &ids->prompts[0];
+	assert_true(p->ids[0] == 200006 && p->ids[p->n - 3] == 200007 && p->ids[p->n - 4] != 200007 && p->ids[p->n - 2] == 200006);
+	text_ids_unref(ids);
+	job.now_s = 1772409590;   /* ten seconds before midnight */
+	assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_UNSUPPORTED);
+	assert_string_equal(why, "midnight");
+	done(&m);
+	load_harmony(&m, false);
+	assert_true(text_local_is_harmony(m.l) && !text_local_has_chat(m.l) && !text_local_uses_clock(m.l));
+	assert_non_null(strstr(m.why, "version"));
+	done(&m);
+}
+
+/* A turn later only its own text is new. */
+static void harmony_remembers(void **state)
+{
+	struct model m = { 0 };
+	struct text_ids *ids;
+	struct buf b;
+	const char *why = NULL;
+	(void)state;
+	load_harmony(&m, true);
+	buf_init(&b, 1 << 20);
+	assert_int_equal(buf_add(&b, STR("{\"messages\":[{\"role\":\"user\",\"content\":\"")), ERR_OK);
+	for (int i = 0; i < 400; i++)
+		assert_int_equal(buf_printf(&b, "line %d\\n", i), ERR_OK);
+	struct tok_memo *memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 4 << 20, .least_bytes = 1024 });
+	for (int turn = 0; turn < 2; turn++) {
+		size_t had = b.n;
+		assert_int_equal(buf_add(&b, turn ? STR("\"},{\"role\":\"user\",\"content\":\"more\"}]}") : STR("\"}]}")), ERR_OK);
+		struct text_local_job job = chat(buf_str(&b));
+		job.memo = memo;
+		job.max_new_bytes = turn ? 300 : 0;
+		assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_OK);
+		text_ids_unref(ids);
+		job.memo = NULL;
+		if (turn)
+			assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_AGAIN);
+		b.n = had;
+	}
+	tok_memo_unref(memo);
+	buf_done(&b);
+	done(&m);
 }
 
 /* Where a system message between others goes: merged into the first when the template raises, or would not compile in the worker's trial. */
@@ -355,7 +436,8 @@ static void models_rendered_by_code(void **state)
 	(void)state;
 	f.text[TEXT_FILE_MODEL] = STR("{\"model_type\":\"gpt_oss\"}");
 	assert_int_equal(load_with(&m, f, STR("{{ messages }}")), ERR_OK);
-	assert_false(text_local_has_chat(m.l));
+	assert_false(text_local_has_chat(m.l));   /* not with this vocabulary */
+	assert_non_null(strstr(m.why, "o200k_harmony"));
 	done(&m);
 	f.text[TEXT_FILE_MODEL] = STR("{\"architectures\":[\"DeepseekV32ForCausalLM\"]}");
 	assert_int_equal(load_with(&m, f, STR("{{ messages }}")), ERR_OK);
@@ -394,7 +476,7 @@ static void civil_days(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(inline_system), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,10 +241,26 @@ static void writes_a_value_that_it_read(void **state)
 	buf_done(&b);
 }
 
+static void known_members_only(void **state)
+{
+	static const struct { const char *text; bool only; } rows[] = {
+		{ "{}", true }, { "{\"a\":1,\"b\":2}", true }, { "{\"a\":1,\"c\":2}", false }, { "{\"c\":null,\"a\":null}", true }, { "[]", false }, { "null", false },
+	};
+	static const struct str NAMES[] = { STR_INIT("a"), STR_INIT("b") };
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct json_doc *d;
+		assert_int_equal(json_parse(str_of(rows[i].text), 100, &d), ERR_OK);
+		assert_int_equal(json_only(json_root(d), NAMES, ARRAY_LEN(NAMES)), rows[i].only);
+		json_free(d);
+	}
+	assert_false(json_only(NULL, NAMES, ARRAY_LEN(NAMES)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refusals),
+		cmocka_unit_test(known_members_only), cmocka_unit_test(refusals),
 		cmocka_unit_test(depth_is_bounded),
 		cmocka_unit_test(values_are_bounded),
 		cmocka_unit_test(top_members_must_differ),
