@@ -2,7 +2,7 @@
  * that the library makes of titles, descriptions, examples and defaults. Rule by rule as oss-harmony 0.0.11 does it, oddities included. */
 #include "text/harmony_priv.h"
 
-static const struct jinja_val *member(const struct jinja_val *v, struct str key) { return v->type == JINJA_DICT ? jinja_dict_get_str(v->dict, key) : NULL; }
+static const struct jinja_val *member(const struct jinja_val *v, struct str key) { return v && v->type == JINJA_DICT ? jinja_dict_get_str(v->dict, key) : NULL; }
 
 static bool text_of(const struct jinja_val *v, struct str *ret_s)
 {
@@ -292,11 +292,12 @@ static enum err put_lines(struct buf *b, struct str text)
 static enum err put_function(struct buf *b, const struct jinja_val *f)
 {
 	const struct jinja_val *params = member(f, STR("parameters"));
-	struct str desc;
+	struct str desc, name = STR("");
+	text_of(member(f, STR("name")), &name);
 	if (text_of(member(f, STR("description")), &desc))
 		TRY(put_lines(b, desc));
-	TRY(put_between(b, STR("type "), member(f, STR("name"))->s, STR(" = (")));
-	if (params->type == JINJA_DICT) {
+	TRY(put_between(b, STR("type "), name, STR(" = (")));
+	if (params && params->type == JINJA_DICT) {
 		TRY(buf_add(b, STR("_: ")));
 		TRY(put_type(b, params, 0));
 	}
