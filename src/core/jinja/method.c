@@ -316,22 +316,30 @@ static enum err m_unknown(struct jinja_run *r, const struct jinja_val *self, con
 	return jinja_refuse(r, "a method of %s", jinja_type_name(self));
 }
 
-static const struct { enum jinja_type of; struct str name; method_fn *fn; } methods[] = {
-	{ JINJA_STR, STR_INIT("split"), m_split },           { JINJA_STR, STR_INIT("strip"), m_strip },       { JINJA_STR, STR_INIT("lstrip"), m_lstrip },
-	{ JINJA_STR, STR_INIT("rstrip"), m_rstrip },         { JINJA_STR, STR_INIT("startswith"), m_startswith }, { JINJA_STR, STR_INIT("endswith"), m_endswith },
-	{ JINJA_STR, STR_INIT("lower"), m_lower },           { JINJA_STR, STR_INIT("upper"), m_upper },       { JINJA_STR, STR_INIT("title"), m_title },
-	{ JINJA_STR, STR_INIT("capitalize"), m_capitalize }, { JINJA_STR, STR_INIT("replace"), m_replace },   { JINJA_STR, STR_INIT("join"), m_join },
-	{ JINJA_STR, STR_INIT("find"), m_find },             { JINJA_STR, STR_INIT("count"), m_count },         { JINJA_STR, STR_INIT("format"), m_format },
-	{ JINJA_DICT, STR_INIT("items"), m_items },          { JINJA_DICT, STR_INIT("keys"), m_keys },        { JINJA_DICT, STR_INIT("values"), m_values },
-	{ JINJA_DICT, STR_INIT("get"), m_get },
-	{ JINJA_DICT, STR_INIT("clear"), m_forbidden },      { JINJA_DICT, STR_INIT("pop"), m_forbidden },    { JINJA_DICT, STR_INIT("popitem"), m_forbidden },
-	{ JINJA_DICT, STR_INIT("setdefault"), m_forbidden }, { JINJA_DICT, STR_INIT("update"), m_forbidden }, { JINJA_DICT, STR_INIT("copy"), m_unknown },
-	{ JINJA_DICT, STR_INIT("fromkeys"), m_unknown },
-	{ JINJA_LIST, STR_INIT("append"), m_forbidden },     { JINJA_LIST, STR_INIT("reverse"), m_forbidden }, { JINJA_LIST, STR_INIT("insert"), m_forbidden },
-	{ JINJA_LIST, STR_INIT("sort"), m_forbidden },       { JINJA_LIST, STR_INIT("extend"), m_forbidden }, { JINJA_LIST, STR_INIT("remove"), m_forbidden },
-	{ JINJA_LIST, STR_INIT("pop"), m_unknown },          { JINJA_LIST, STR_INIT("clear"), m_unknown },    { JINJA_LIST, STR_INIT("copy"), m_unknown },
-	{ JINJA_LIST, STR_INIT("count"), m_unknown },        { JINJA_LIST, STR_INIT("index"), m_unknown },    { JINJA_TUPLE, STR_INIT("count"), m_unknown },
-	{ JINJA_TUPLE, STR_INIT("index"), m_unknown },
+struct method { struct str name; method_fn *fn; };
+static const struct method str_methods[] = {
+	{ STR_INIT("split"), m_split }, { STR_INIT("strip"), m_strip }, { STR_INIT("lstrip"), m_lstrip }, { STR_INIT("rstrip"), m_rstrip },
+	{ STR_INIT("startswith"), m_startswith }, { STR_INIT("endswith"), m_endswith }, { STR_INIT("lower"), m_lower }, { STR_INIT("upper"), m_upper },
+	{ STR_INIT("title"), m_title }, { STR_INIT("capitalize"), m_capitalize }, { STR_INIT("replace"), m_replace }, { STR_INIT("join"), m_join },
+	{ STR_INIT("find"), m_find }, { STR_INIT("count"), m_count }, { STR_INIT("format"), m_format },
+};
+static const struct method dict_methods[] = {
+	{ STR_INIT("items"), m_items }, { STR_INIT("keys"), m_keys }, { STR_INIT("values"), m_values }, { STR_INIT("get"), m_get },
+	{ STR_INIT("clear"), m_forbidden }, { STR_INIT("pop"), m_forbidden }, { STR_INIT("popitem"), m_forbidden }, { STR_INIT("setdefault"), m_forbidden },
+	{ STR_INIT("update"), m_forbidden }, { STR_INIT("copy"), m_unknown }, { STR_INIT("fromkeys"), m_unknown },
+};
+static const struct method list_methods[] = {
+	{ STR_INIT("append"), m_forbidden }, { STR_INIT("reverse"), m_forbidden }, { STR_INIT("insert"), m_forbidden }, { STR_INIT("sort"), m_forbidden },
+	{ STR_INIT("extend"), m_forbidden }, { STR_INIT("remove"), m_forbidden }, { STR_INIT("pop"), m_unknown }, { STR_INIT("clear"), m_unknown },
+	{ STR_INIT("copy"), m_unknown }, { STR_INIT("count"), m_unknown }, { STR_INIT("index"), m_unknown },
+};
+static const struct method tuple_methods[] = {
+	{ STR_INIT("count"), m_unknown }, { STR_INIT("index"), m_unknown },
+};
+static const struct { const struct method *p; size_t n; } methods[] = {   /* by type */
+	[JINJA_STR] = { str_methods, ARRAY_LEN(str_methods) }, [JINJA_DICT] = { dict_methods, ARRAY_LEN(dict_methods) },
+	[JINJA_LIST] = { list_methods, ARRAY_LEN(list_methods) }, [JINJA_TUPLE] = { tuple_methods, ARRAY_LEN(tuple_methods) },
+	[JINJA_GLOBAL] = { NULL, 0 },
 };
 /* The rest of Python's str: known, so that they are refused instead of read as undefined. */
 static const char str_rest[] = "casefold center encode expandtabs format_map index isalnum isalpha isascii isdecimal isdigit isidentifier islower "
@@ -353,8 +361,8 @@ static bool listed(struct str name, struct str words)
 bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct str name, struct jinja_val *ret_v)
 {
 	int number = -1;
-	for (size_t i = 0; number < 0 && i < ARRAY_LEN(methods); i++)
-		if (methods[i].of == self->type && str_eq(name, methods[i].name))
+	for (size_t i = 0; number < 0 && i < methods[self->type].n; i++)
+		if (str_eq(name, methods[self->type].p[i].name))
 			number = (int)i;
 	bool rest = (self->type == JINJA_STR && listed(name, str_of(str_rest))) || ((jinja_is_number(self) || self->type == JINJA_BIGINT) && listed(name, str_of(number_rest)));
 	if (number < 0 && !rest)
@@ -372,5 +380,5 @@ enum err jinja_call_method(struct jinja_run *r, const struct jinja_method *m, co
 		marked |= args->p[i].markup;
 	if (marked)
 		return jinja_refuse(r, "a method with marked text");
-	return (m->number < 0 ? m_unknown : methods[m->number].fn)(r, &m->self, args, ret_v);
+	return (m->number < 0 ? m_unknown : methods[m->self.type].p[m->number].fn)(r, &m->self, args, ret_v);
 }
