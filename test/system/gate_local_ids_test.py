@@ -92,6 +92,25 @@ def test_another_length_in_the_usage_counts_as_a_difference(start, folder):
         assert "found_by=usage" in gw.process.text and not up.tokenize_calls
 
 
+def test_what_is_known_of_a_tokenizer_outlives_its_worker_being_away(start, folder):
+    """one late probe is no reason to read the files again, nor to trust what was found wrong"""
+    with Worker(folder, wrong_ids=True) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder])
+        ready(gw)
+        for i in range(3):
+            assert gw.chat(body(f"away {i}")).status == 200
+        assert eventually(lambda: "event=tokenizer_distrusted" in gw.process.text, 15), gw.process.text[-2000:]
+        asked = sum(path == "/version" for path, _ in up.own_headers)
+        up.health = 500
+        assert eventually(lambda: gw.workers()[0]["state"] != "healthy", 15)
+        up.health = 200
+        assert eventually(lambda: "event=worker_relearnt" in gw.process.text, 15)
+        assert eventually(lambda: sum(path == "/version" for path, _ in up.own_headers) > asked and gw.workers()[0]["state"] == "healthy", 15)
+        assert gw.chat(body("and back")).status == 200
+        assert client.call(gw.admin, "GET", "/api/v1/tokenizers").json["tokenizers"][0]["state"] == "distrusted"
+    assert gw.process.text.count("event=tokenizer_ready") == 1
+
+
 def test_only_local_never_asks(start, folder):
     with Worker(folder) as up:
         gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens", "local"])

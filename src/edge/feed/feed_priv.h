@@ -50,7 +50,7 @@ struct feed_worker {
 	struct feed_metrics metrics;
 	bool has_metrics;
 	struct str version;                  /* the engine's, heap; "" = not said */
-	bool version_final;
+	bool version_final, version_told;    /* told: at least once since the worker is known */
 	/* events */
 	struct arena sources_arena;
 	struct feed_sources sources;

@@ -223,7 +223,7 @@ static void took_version(struct feed_worker *w, int status, struct str body)
 		version = feed_learn_version(body);
 	if (!w->version_final || !str_eq(version, w->version))
 		feed_mark(w->feed);
-	w->version_final = true;
+	w->version_final = w->version_told = true;
 	free((void *)(uintptr_t)w->version.p);
 	w->version = version;
 }

@@ -142,6 +142,8 @@ static struct str root_of(const struct feed_worker *w, const struct feed_model *
 	return m->parent.n > 0 ? (struct str){ "", 0 } : m->root;
 }
 
+/* While a worker that was away is asked its version again its tokenizer is not used, but kept: it would have to be loaded anew,
+ * and what was found wrong with it would be forgotten. */
 static struct model *tokenizer_of(const struct feed *f, const struct feed_worker *w, const struct feed_model *m)
 {
 	struct model_source source = source_of(f, w->pool);
@@ -149,10 +151,10 @@ static struct model *tokenizer_of(const struct feed *f, const struct feed_worker
 	struct model_want want = { .root = root, .source = &source, .known_version = text_chat_knows(w->version) };
 	if (!str_eq(tokens_word(f), STR("auto")) && !str_eq(tokens_word(f), STR("local")))
 		return NULL;
-	if (root.n == 0 || !w->version_final)
+	if (root.n == 0 || !w->version_told)
 		return NULL;
 	struct model *t = model_store_get(f->tokenizers, &want);
-	return t != NULL ? model_ref(t) : NULL;
+	return t != NULL && w->version_final ? model_ref(t) : NULL;
 }
 
 /* Workers of one model name that do not agree on its tokenizer: none is used. */
