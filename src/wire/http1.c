@@ -177,7 +177,7 @@ static enum err check_fields(struct http1 *p)
 	return ERR_OK;
 }
 
-/* "http://host/path?query" and "/path?query" and "*". */
+/* "http://host/path?query" and "/path?query" and "*"; behind this all three look as if the client had left scheme and host out. */
 static bool cut_target(struct http1_head *h)
 {
 	struct str t = h->target;
@@ -192,8 +192,8 @@ static bool cut_target(struct http1_head *h)
 		t = str_skip(t, end);
 		if (h->host.n == 0 || !host_is_sane(h->host))
 			return false;
-		if (t.n == 0 || t.p[0] == '?')
-			h->path = STR("/");
+		h->target = t.n > 0 && t.p[0] == '/' ? t : STR("/");
+		h->path = STR("/");
 	} else if (t.n == 0 || (t.p[0] != '/' && !str_eq(t, STR("*")))) {
 		return false;
 	}

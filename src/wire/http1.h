@@ -25,7 +25,7 @@ struct http1_field { struct str name, value; };
 
 struct http1_head {
 	struct str method, target, host;     /* requests; host: of the target when that is absolute, else of the Host field */
-	struct str path, query;              /* requests: the target cut at the first '?', scheme and authority removed */
+	struct str path, query;              /* requests: the target cut at the first '?'. Scheme and authority are in none of the three */
 	int status;                          /* responses */
 	int minor;                           /* HTTP/1.minor */
 	const struct http1_field *fields;

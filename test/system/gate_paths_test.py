@@ -257,6 +257,19 @@ def test_case_production_stack_880_hop_by_hop_headers(gw, up):
     assert sent["host"] == up.url[7:]
 
 
+def test_an_absolute_target_is_its_path(gw, up):
+    """RFC 9112 3.2.2: a server takes the absolute form; a worker never sees whose name the client put there"""
+    for target, status in (("http://other:1/v1/chat/completions?x=1", 200), ("http://other:1/sleep", 404), ("http://other:1/health", 200)):
+        assert gw.call("POST" if "chat" in target else "GET", target, CHAT if "chat" in target else b"").status == status
+    assert [c.head for c in up.calls] == ["POST /v1/chat/completions?x=1 HTTP/1.1"] and up.calls[0].headers["host"] == up.url[7:]
+
+
+def test_a_worker_does_not_speak_for_us(gw, up):
+    ours = ["x-request-id", "x-kvasir-request-id", "x-kvasir-worker", "x-kvasir-explain", "x-kvasir-reason"]
+    up.script = lambda c: c.send(whole(COMPLETION, extra=[f"{name}: forged" for name in ours]))
+    assert "forged" not in gw.chat().headers.values()
+
+
 def test_case_containarium_826_accept_encoding_is_identity(gw, up):
     gw.chat(headers=["Accept-Encoding: gzip"])
     assert up.calls[0].headers["accept-encoding"] == "identity"

@@ -23,6 +23,7 @@ static const struct str down_dropped[] = {
 	STR_INIT("x-request-id"),
 	STR_INIT("x-kvasir-worker"),
 	STR_INIT("x-kvasir-explain"),
+	STR_INIT("x-kvasir-reason"), /* why we refuse */
 	STR_INIT("x-kvasir-request-id"),
 };
 

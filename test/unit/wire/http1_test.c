@@ -219,10 +219,10 @@ static void whole(struct run *r, enum http1_kind kind, bool no_body, const char 
 
 static void test_absolute_target_names_the_host(void **state)
 {
-	static const struct { const char *line, *path, *query; } rows[] = {
-		{ "GET http://real:81/p?q HTTP/1.1\r\n", "/p", "q" },
-		{ "GET http://real:81 HTTP/1.1\r\n", "/", "" },
-		{ "GET HTTP://real:81?q HTTP/1.1\r\n", "/", "q" },
+	static const struct { const char *line, *target, *path, *query; } rows[] = {
+		{ "GET http://real:81/p?q HTTP/1.1\r\n", "/p?q", "/p", "q" },
+		{ "GET http://real:81 HTTP/1.1\r\n", "/", "/", "" },
+		{ "GET HTTP://real:81?q HTTP/1.1\r\n", "/", "/", "q" },
 	};
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -232,6 +232,7 @@ static void test_absolute_target_names_the_host(void **state)
 		whole(&r, HTTP1_REQUEST, false, text);
 		assert_int_equal(r.step, HTTP1_DONE);
 		assert_true(str_eq(r.head->host, STR("real:81")));
+		assert_true(str_eq(r.head->target, str_of(rows[i].target)));
 		assert_true(str_eq(r.head->path, str_of(rows[i].path)));
 		assert_true(str_eq(r.head->query, str_of(rows[i].query)));
 		done(&r);
