@@ -126,6 +126,21 @@ def test_a_bad_file_keeps_the_generation_and_says_so(start, tmp_path):
     assert g.metric("kvasir_config_ok") == 1
 
 
+def test_a_file_that_is_being_written_in_place_lets_go_of_nobody(start, tmp_path):
+    """between the truncation and the last write such a file is empty"""
+    fleet = Fleet(start, 1)
+    file = tmp_path / "pool.yaml"
+    file.write_text(pool([fleet.url()]))
+    g = Gateway(start, args=["-c", file])
+    assert eventually(lambda: ready(g).status == 200, 5)
+    file.write_text("")
+    assert eventually(lambda: not ready(g).json["config"]["ok"], 5)
+    assert "is empty" in ready(g).json["config"]["faults"][0]
+    assert g.chat().status == 200 and urls(g) == [fleet.url()]
+    file.write_text("# nobody, on purpose\n")
+    assert eventually(lambda: ready(g).json["config"]["ok"] and not urls(g), 5)
+
+
 def test_a_folder(start, tmp_path):
     fleet = Fleet(start, 2)
     folder = tmp_path / "conf"

@@ -24,17 +24,22 @@ void conf_unref(struct conf *c)
 	free(c);
 }
 
+/* A file without a byte of text is one that is being written in place as a rule: taken as "no pools", it would let go of every
+ * worker. What is meant to be empty says so in a comment. */
 static void read_file(struct conf_draft *d, struct str path)
 {
+	struct conf_place place = { path, 0, 0 };
 	struct buf b = { 0 };
 	char *z = str_dup(path);
 	enum err e = io_file_read(z, YAML_MAX_BYTES, &b);
 	free(z);
-	if (e == ERR_OK)
-		conf_objects_read(d, path, buf_str(&b));
-	else
-		conf_fault_add(d->faults, (struct conf_place){ path, 0, 0 }, (struct str){ 0 }, "cannot be read: %s",
+	if (e != ERR_OK)
+		conf_fault_add(d->faults, place, (struct str){ 0 }, "cannot be read: %s",
 		               e == ERR_LIMIT ? "larger than 1 MiB" : e == ERR_NOT_FOUND ? "there is no such file or folder" : err_text(e));
+	else if (str_trim(buf_str(&b)).n == 0)
+		conf_fault_add(d->faults, place, (struct str){ 0 }, "is empty: must hold objects, or a comment");
+	else
+		conf_objects_read(d, path, buf_str(&b));
 	buf_done(&b);
 }
 
