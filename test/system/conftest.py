@@ -39,6 +39,12 @@ def free_port(n=1):
     raise RuntimeError("no free ports")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def ports_of_the_modules_before():
+    """are free again: their programs have ended"""
+    handed_out.clear()
+
+
 class Process:
     """a program of ours with its output in a file"""
 
