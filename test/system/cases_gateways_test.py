@@ -8,6 +8,7 @@ import time
 import client
 import pytest
 from client import CHAT, STREAM
+from conftest import eventually
 from gateway import Gateway
 from upstream import COMPLETION, DONE, Upstream, chunk, delta, event, head, whole
 
@@ -59,6 +60,55 @@ def test_case_mcp_go_913_integers_keep_their_digits(gw, pair):
     r = gw.chat(body)
     assert calls(pair)[0].body == body.encode()
     assert b"9007199254740993" in r.content and b"18446744073709551617" in r.content and b"0.10000000000000000555" in r.content
+
+
+def test_case_bifrost_5354_apisix_13662_a_messages_stream_counts_every_token_once(gw, pair):
+    """the prompt is in the first event, what of it was cached only in the last, and there the prompt leaves it out: 21 in, 16 of them cached, 5 out"""
+    events = [event({"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 21, "output_tokens": 0}}}, "message_start"),
+              event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}}, "content_block_delta"),
+              event({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+                     "usage": {"input_tokens": 2, "cache_read_input_tokens": 16, "cache_creation_input_tokens": 3, "output_tokens": 5}}, "message_delta"),
+              event({"type": "message_stop"}, "message_stop")]
+    play(pair, lambda c: c.send(SSE + b"".join(map(chunk, events)) + END))
+    before = sums(gw)
+    r = gw.call("POST", "/v1/messages", MESSAGES)
+    assert r.whole and r.content == "".join(events).encode()
+    line = gw.log(r.headers["x-request-id"])
+    assert (line["prompt_tok"], line["cached_tok"], line["output_tok"]) == ("21", "16", "5")
+    assert [b - a for a, b in zip(before, sums(gw))] == [21, 16, 5]
+
+
+def sums(gw):
+    return [gw.metric(f"kvasir_{what}_tokens_total") for what in ("prompt", "cached", "output")]
+
+
+@pytest.mark.parametrize("key", ["second", ""], ids=["own", "the_clients"])
+def test_case_litellm_13738_27513_each_attempt_has_its_own_headers(start, tmp_path, key):
+    """the first choice has another key and refuses the connection: the second gets each field once, and nothing that was meant for the first"""
+    with Upstream() as first, Upstream() as second:
+        for name, up, own in (("a", first, "first-secret"), ("b", second, key)):
+            (tmp_path / f"{name}.yaml").write_text(f"apiVersion: kvasir.dev/v1alpha1\nkind: WorkerPool\nmetadata: {{name: {name}}}\nspec:\n"
+                                                   + (f"  apiKey: {own}\n" if own else "") + f"  workers: [{up.url}]\n")
+        gw = Gateway(start, args=["-c", tmp_path / "a.yaml", "-c", tmp_path / "b.yaml", "--probe-interval", "1m", "--tokens", "none", "--routing", "round-robin"], ready=False)
+        assert eventually(lambda: healthy(gw) == 2, 8), gw.process.text
+        first.stop()
+        time.sleep(0.1)
+        for _ in range(3):                      # the first of two turns finds out
+            assert gw.chat(headers=["Authorization: Bearer clients", "X-Kept: 1"]).status == 200
+        assert gw.metric("kvasir_switches_total") >= 1 and len(second.calls) == 3
+        for call in second.calls:
+            once = {k: call.headers[k] for k in ("authorization", "content-type", "content-length", "accept-encoding", "x-kept", "host")}
+            assert once == {"authorization": f"Bearer {key or 'clients'}", "content-type": "application/json", "content-length": str(len(call.body)),
+                            "accept-encoding": "identity", "x-kept": "1", "host": second.url[7:]}       # twice would be joined by a comma
+            assert call.json == CHAT and "first-secret" not in str(call.headers)
+        assert gw.settled()
+
+
+def healthy(gw):
+    try:
+        return sum(w["state"] == "healthy" and bool(w["models"]) for w in gw.workers())
+    except (OSError, AssertionError):
+        return 0
 
 
 def errors_counted(gw):

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+import client
 from conftest import BIN_DIR, GOLDEN, eventually
 from gate_local_ids_test import TEMPLATE, Worker, body, folder, ids_of, made   # noqa: F401 (folder is a fixture)
 from gateway import Gateway
@@ -115,11 +116,11 @@ def test_two_processes_at_once(tmp_path, hub_of):
     assert tokenize(tmp_path, hub).stdout == ok[0][0]
 
 
-def serve(start, tmp_path, hub, worker, monkeypatch, pool):
-    for name, value in env_of(tmp_path / "cache", hub).items():
-        monkeypatch.setenv(name, value)
+def serve(start, tmp_path, hub, worker, monkeypatch, pool, **env):
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HOME", "HF_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
+    for name, value in env_of(tmp_path / "cache", hub, **env).items():
+        monkeypatch.setenv(name, value)
     return Gateway(start, worker, args=["--tokens-budget", "20s", *pool])
 
 
@@ -144,6 +145,21 @@ def test_nothing_is_fetched_that_was_not_asked_for(start, tmp_path, folder, hub_
         gw = serve(start, tmp_path, hub, w, monkeypatch, [])
         assert eventually(lambda: "event=tokenizer_absent" in gw.process.text, 10)
         assert gw.chat(body("hi")).status == 200 and not hub.seen
+
+
+def test_case_litellm_15799_aibrix_2281_the_hubs_token_is_in_no_line_and_no_request_asks_the_hub(start, tmp_path, folder, hub_of, monkeypatch):   # noqa: F811
+    hub = hub_of(token=TOKEN, down=2)
+    with Worker(folder) as w:
+        gw = serve(start, tmp_path, hub, w, monkeypatch, ["--tokenizer", REPO, "--log-level", "debug"], HF_TOKEN=TOKEN)
+        assert eventually(lambda: "event=tokenizer_ready" in gw.process.text, 60), gw.process.text[-2000:]
+        assert any(h.get("Authorization") == f"Bearer {TOKEN}" for _, h in hub.seen)
+        asked = len(hub.seen)
+        for i in range(10):
+            assert gw.chat(body(f"late {i}")).status == 200
+        assert made(gw, "local") == 10 and len(hub.seen) == asked
+        shown = "".join(client.call(gw.admin, "GET", path).content.decode() for path in ("/metrics", "/readyz", "/api/v1/tokenizers", "/api/v1/decisions", "/api/v1/pools"))
+        assert "secretsecret" not in gw.process.text + shown and "authorization" not in {k for _, h in w.own_headers for k in h}
+        assert not any(TOKEN in str(c.headers) for c in w.calls + w.tokenize_calls)
 
 
 def test_the_gateway_leaves_while_a_hub_is_silent(start, tmp_path, folder, hub_of, monkeypatch):   # noqa: F811

@@ -291,6 +291,57 @@ static void inline_system(void **state)
 	}
 }
 
+/* Cases 21, 23, 24 and 26 of gateways.md: what an agent's session is to the template, as the worker makes it. */
+static void expect_messages(const char *body, const char *want)
+{
+	static const char TEMPLATE[] = "{% for m in messages %}{{ m.role }}={{ m.content }}{% if m.reasoning %}<{{ m.reasoning }}>{% endif %}"
+				       "{% for t in m.tool_calls %}!{{ t.id }}:{{ t.function.arguments | tojson }}{% endfor %}"
+				       "{% if m.tool_call_id %}@{{ m.tool_call_id }}{% endif %};{% endfor %}";
+	struct model m = { 0 };
+	struct text_local_job job = chat(str_of(body));
+	job.form = TEXT_MESSAGES;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, str_of(TEMPLATE)), ERR_OK);
+	assert_true(same_prompt(&m, &job, str_of(want)));
+	done(&m);
+}
+
+static void case_vllm_38738_results_of_tools_come_before_the_text(void **state)
+{
+	(void)state;
+	expect_messages("{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},"
+			"{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"ok\"},{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"f\",\"input\":{}},"
+			"{\"type\":\"tool_use\",\"id\":\"t2\",\"name\":\"f\",\"input\":{}}]},"
+			"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"and?\"},{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"content\":\"r1\"},"
+			"{\"type\":\"tool_result\",\"tool_use_id\":\"t2\",\"content\":[{\"type\":\"text\",\"text\":\"r2\"}]}]}]}",
+		"user=q;assistant=ok!t1:{}!t2:{};tool=r1@t1;tool=r2@t2;user=and?;");
+}
+
+static void case_litellm_22997_thinking_is_no_visible_text(void **state)
+{
+	(void)state;
+	expect_messages("{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":["
+			"{\"type\":\"thinking\",\"thinking\":\"hidden\",\"signature\":\"sealed\"},{\"type\":\"redacted_thinking\",\"data\":\"sealed\"},"
+			"{\"type\":\"text\",\"text\":\"seen\"}]},{\"role\":\"user\",\"content\":\"more\"}]}",
+		"user=q;assistant=seen<hidden>;user=more;");
+}
+
+static void case_litellm_30043_what_is_unknown_changes_no_prompt(void **state)
+{
+	(void)state;
+	expect_messages("{\"betas\":[\"x-2026\"],\"context_management\":{\"edits\":[]},\"metadata\":{\"user_id\":\"u\"},\"service_tier\":\"auto\","
+			"\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"q\",\"cache_control\":{\"type\":\"ephemeral\"}}]},"
+			"{\"role\":\"system\",\"content\":\"in its place\"},{\"role\":\"user\",\"content\":\"more\"}]}",
+		"user=q;system=in its place;user=more;");
+}
+
+static void case_mcp_go_913_integers_keep_their_digits(void **state)
+{
+	(void)state;
+	expect_messages("{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":["
+			"{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{\"id\":9007199254740993,\"n\":18446744073709551617}}]}]}",
+		"user=q;assistant=!t:{\"id\": 9007199254740993, \"n\": 18446744073709551617};");
+}
+
 /* Which effort stands for no thinking: found by trying the template. */
 static void thinking_disabled(void **state)
 {
@@ -476,7 +527,9 @@ static void civil_days(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
+		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
+		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
