@@ -63,7 +63,7 @@ def test_case_aibrix_2338_client_leaves_while_ids_are_made_here(start, folder, h
                 assert eventually(lambda: gw.metric('kvasir_requests_open{stage="ids"}') == 1, 10, 0.001)
                 c.reset() if how == "reset" else c.sock.close()
         assert eventually(lambda: gw.metric("kvasir_requests_open") == 0 and gw.metric("kvasir_request_body_bytes") == 0, 30)
-        assert gw.process.text.count(" outcome=client_left ") == 2 == gw.metric('kvasir_requests_total{path="chat_completions"')
+        assert eventually(lambda: gw.process.text.count(" outcome=client_left ") == 2 == gw.metric('kvasir_requests_total{path="chat_completions"'), 5)
         assert not up.calls and gw.settled()
         assert gw.chat().status == 200
 
