@@ -70,7 +70,7 @@ def test_ids_are_made_here_and_compared(start, folder):
 
 def test_three_differences_and_the_workers_are_asked(start, folder):
     with Worker(folder, wrong_ids=True) as up:
-        gw = Gateway(start, up, args=["--tokenizer", folder])
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens-budget", "20s"])
         ready(gw)
         for i in range(3):
             gw.chat(body(f"one {i}"))
@@ -148,7 +148,7 @@ def test_a_pool_names_its_tokenizer(start, folder, tmp_path):
 def test_without_files_the_workers_are_asked(start, folder, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with Worker(folder) as up:
-        gw = Gateway(start, up, args=["--tokenizer", "nobody/has-this"])
+        gw = Gateway(start, up, args=["--tokenizer", "nobody/has-this", "--tokens-budget", "20s"])
         ready(gw)
         assert "event=tokenizer_absent" in gw.process.text
         assert gw.chat(body("hello")).status == 200 and made(gw, "call") == 1
