@@ -218,6 +218,8 @@ def test_discovery_empty_or_unreadable_keeps_the_old_list(start, tmp_path):
         assert eventually(lambda: ready(g).json["discovery"][0]["ok"], 5)
     file.unlink()
     assert eventually(lambda: "no such file" in ready(g).json["discovery"][0]["fault"], 5)
+    os.mkfifo(file)                                                      # nobody writes to it: reading it must hold nobody up
+    assert eventually(lambda: "empty" in ready(g).json["discovery"][0]["fault"], 10)
     assert urls(g) == [fleet.url()] and g.chat().status == 200
     assert "event=discovery_kept" in g.process.text and g.metric('kvasir_feed_discovery_reads_total{result="kept"}') >= 5
 

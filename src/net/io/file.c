@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,15 +17,22 @@
 
 #define SETTLE_US 50000
 #define RETRY_US 1000000      /* the folder is not there yet */
+#define PIPE_WAIT_MS 5000     /* for a pipe that has a writer, as in `kvasir check <(helm template .)` */
 
 /* ---- reading ----------------------------------------------------------------------------------------------- */
+
+static bool more_comes(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	return poll(&p, 1, PIPE_WAIT_MS) > 0;
+}
 
 static enum err read_all(int fd, size_t max_bytes, struct buf *b)
 {
 	for (;;) {
 		char piece[8192];
 		ssize_t n = read(fd, piece, sizeof(piece));
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || (errno == EAGAIN && more_comes(fd))))
 			continue;
 		if (n < 0)
 			return ERR_IO;
@@ -36,21 +44,30 @@ static enum err read_all(int fd, size_t max_bytes, struct buf *b)
 	}
 }
 
-enum err io_file_read(const char *path, size_t max_bytes, struct buf *ret_buf)
+static enum err read_whole(int fd, size_t max_bytes, struct buf *ret_buf)
 {
 	struct buf b;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_IO;
 	buf_init(&b, max_bytes);
 	enum err e = read_all(fd, max_bytes, &b);
-	close(fd);
 	if (e != ERR_OK)
 		buf_done(&b);
 	else
 		*ret_buf = b;
 	return e;
 }
+
+/* O_NONBLOCK: a FIFO that nobody writes to would hold up the loop for ever in open(). */
+enum err io_file_read(const char *path, size_t max_bytes, struct buf *ret_buf)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_IO;
+	enum err e = read_whole(fd, max_bytes, ret_buf);
+	close(fd);
+	return e;
+}
+
+enum err io_input_read(size_t max_bytes, struct buf *ret_buf) { return read_whole(STDIN_FILENO, max_bytes, ret_buf); }
 
 enum io_path_kind io_path_kind(const char *path)
 {

@@ -144,7 +144,7 @@ static int ask_body(const struct args *a)
 {
 	struct buf body = { 0 };
 	char *z = str_dup(a->body_file);
-	enum err e = io_file_read(str_eq(a->body_file, STR("-")) ? "/dev/stdin" : z, 64 << 20, &body);
+	enum err e = str_eq(a->body_file, STR("-")) ? io_input_read(64 << 20, &body) : io_file_read(z, 64 << 20, &body);
 	int code = 1;
 	if (e == ERR_OK) {
 		char target[512];

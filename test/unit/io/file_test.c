@@ -1,6 +1,7 @@
 /* Files, folders, and what a watch must notice: edits, renames, Kubernetes' link swap, a folder that comes late. */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "io/file.h"
@@ -55,6 +56,31 @@ static void test_read(void **state)
 	assert_int_equal(io_path_kind(root), IO_PATH_DIR);
 	assert_int_equal(io_path_kind(path_of("f")), IO_PATH_FILE);
 	assert_int_equal(io_path_kind(path_of("g")), IO_PATH_NONE);
+}
+
+/* Nothing waits in open(); what a writer has in a pipe is read. */
+static void test_read_a_pipe(void **state)
+{
+	struct buf b;
+	(void)state;
+	assert_int_equal(mkfifo(path_of("pipe"), 0600), 0);
+	assert_int_equal(io_file_read(path_of("pipe"), 5, &b), ERR_OK);
+	assert_int_equal(b.n, 0);
+	buf_done(&b);
+	pid_t writer = fork();
+	if (writer == 0) {
+		int out = open(path_of("pipe"), O_WRONLY);
+		ssize_t n = write(out, "hel", 3);
+		usleep(20000);
+		n += write(out, "lo", 2);
+		_exit(n == 5 ? 0 : 1);
+	}
+	int fd = open(path_of("pipe"), O_RDONLY);    /* waits for the writer */
+	assert_int_equal(io_file_read(path_of("pipe"), 5, &b), ERR_OK);
+	assert_true(str_eq(buf_str(&b), STR("hello")));
+	buf_done(&b);
+	close(fd);
+	assert_int_equal(waitpid(writer, NULL, 0), writer);
 }
 
 static void add_name(void *arg, struct str name)
@@ -163,7 +189,7 @@ static void test_watch_waits_for_its_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FTEST(test_read), FTEST(test_list), FTEST(test_watch_file), FTEST(test_watch_folder),
+		FTEST(test_read), FTEST(test_read_a_pipe), FTEST(test_list), FTEST(test_watch_file), FTEST(test_watch_folder),
 		FTEST(test_watch_kubernetes_link_swap), FTEST(test_watch_waits_for_its_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
