@@ -126,6 +126,19 @@ def test_a_bad_file_keeps_the_generation_and_says_so(start, tmp_path):
     assert g.metric("kvasir_config_ok") == 1
 
 
+def test_a_pool_of_another_name_takes_over_without_a_failed_request(start, tmp_path):
+    fleet = Fleet(start, 2)
+    file = tmp_path / "pool.yaml"
+    file.write_text(pool([fleet.url(0)], "old"))
+    g = Gateway(start, args=["-c", file])
+    assert eventually(lambda: ready(g).status == 200, 5)
+    with Load(g) as load:
+        for name, i in (("new", 1), ("newer", 0), ("newest", 1)):
+            replace(file, pool([fleet.url(i)], name))
+            assert eventually(lambda i=i: urls(g) == [fleet.url(i)], 8), urls(g)
+    assert load.n > 30 and not load.bad, (load.n, load.bad[:3])
+
+
 def test_a_file_that_is_being_written_in_place_lets_go_of_nobody(start, tmp_path):
     """between the truncation and the last write such a file is empty"""
     fleet = Fleet(start, 1)

@@ -148,17 +148,29 @@ static void want_all(struct feed *f)
 	}
 }
 
-/* Is somebody of this pool ready to take over; is somebody about to be? */
-static bool has_successor(const struct feed *f, struct str pool, bool *ret_becoming)
+static bool shares_a_model(const struct feed_worker *a, const struct feed_worker *b)
 {
+	for (size_t i = 0; i < a->models.n; i++)
+		for (size_t k = 0; k < b->models.n; k++)
+			if (str_eq(a->models.p[i].id, b->models.p[k].id))
+				return true;
+	return false;
+}
+
+/* Is somebody of its pool ready to take over; is somebody about to be? Where the pool is gone too (it has another name now),
+ * whoever serves one of its models. */
+static bool has_successor(const struct feed *f, const struct feed_worker *old, bool *ret_becoming)
+{
+	bool pool_gone = feed_pool(f, old->pool) == NULL;
 	*ret_becoming = false;
 	LIST_FOR(&f->workers, it) {
 		const struct feed_worker *w = container_of(it, struct feed_worker, node);
-		if (!w->wanted || w->draining || !str_eq(w->pool, pool))
+		if (!w->wanted || w->draining || (!pool_gone && !str_eq(w->pool, old->pool)))
 			continue;
-		if (w->up && w->models.n > 0)
+		if (!w->up || w->models.n == 0)
+			*ret_becoming |= mono_diff_us(io_now(f->loop), w->born) < BECOMING_US;
+		else if (!pool_gone || shares_a_model(w, old))
 			return true;
-		*ret_becoming |= mono_diff_us(io_now(f->loop), w->born) < BECOMING_US;
 	}
 	return false;
 }
@@ -169,7 +181,7 @@ static void drain_unwanted(struct feed *f)
 	LIST_FOR_SAFE(&f->workers, it) {
 		struct feed_worker *w = container_of(it, struct feed_worker, node);
 		bool becoming;
-		if (!w->wanted && !w->draining && (has_successor(f, w->pool, &becoming) || !becoming))
+		if (!w->wanted && !w->draining && (has_successor(f, w, &becoming) || !becoming))
 			feed_worker_drain(w);
 	}
 }
