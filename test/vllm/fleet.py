@@ -51,7 +51,7 @@ class Worker:
         env = dict(os.environ, VLLM_TARGET_DEVICE="cpu", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1",
                    VLLM_SERVER_DEV_MODE="1", OMP_NUM_THREADS="1", VLLM_CPU_OMP_THREADS_BIND="nobind")
         env.pop("OPENBLAS_CORETYPE", None)
-        argv = [f"{self.base}/venv/bin/vllm", "serve", f"{self.base}/models/{self.model}", "--served-model-name", self.served,
+        argv = [f"{self.base}/venv/bin/vllm", "serve", os.path.join(self.base, "models", self.model), "--served-model-name", self.served,
                 "--load-format", "dummy", "--dtype", "bfloat16", "--max-model-len", "8192", "--host", "127.0.0.1", "--port", str(self.port),
                 "--enforce-eager", "--enable-prefix-caching", "--enable-prompt-tokens-details",
                 "--kv-events-config", json.dumps({"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": f"tcp://*:{self.events}",
