@@ -74,7 +74,7 @@ static const struct str NAMES[F_COUNT] = {
 	[F_EMBEDS] = STR_INIT("prompt_embeds"),
 };
 /* What goes along as it stands. */
-static const enum field CHAT_FIELDS[] = { F_MODEL, F_MESSAGES, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS,
+static const enum field CHAT_FIELDS[] = { F_MODEL, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS,
 	F_MEDIA_KWARGS };
 static const enum field PROMPT_FIELDS[] = { F_MODEL, F_SPECIAL };
 
@@ -162,17 +162,65 @@ static bool is_text_part(const struct json_val *part)
 }
 
 /* Images and the like: the answer of /tokenize names no content hashes. */
-static bool only_text(struct str messages)
+static bool only_text(const struct json_val *messages)
+{
+	for (struct json_iter m = json_each(messages); json_next(&m);)
+		for (struct json_iter part = json_each(json_get(m.val, STR("content"))); json_next(&part);)
+			if (!is_text_part(part.val))
+				return false;
+	return true;
+}
+
+/* A chat request's reasoning_content is read as reasoning; /tokenize would drop it. */
+static const struct json_val *old_reasoning(const struct json_val *message)
+{
+	const struct json_val *v = json_get(message, STR("reasoning_content"));
+	return json_absent(v) || !json_absent(json_get(message, STR("reasoning"))) ? NULL : v;
+}
+
+static bool any_old_reasoning(const struct json_val *messages)
+{
+	for (struct json_iter m = json_each(messages); json_next(&m);)
+		if (old_reasoning(m.val))
+			return true;
+	return false;
+}
+
+static void put_message(struct json_writer *w, const struct json_val *message)
+{
+	const struct json_val *reasoning = old_reasoning(message);
+	if (!reasoning) {
+		json_put_val(w, message);
+		return;
+	}
+	json_put_open(w, '{');
+	for (struct json_iter member = json_each(message); json_next(&member);) {
+		json_put_key(w, member.key);
+		json_put_val(w, member.val);
+	}
+	json_put_key(w, STR("reasoning"));
+	json_put_val(w, reasoning);
+	json_put_close(w, '}');
+}
+
+static enum err put_messages(struct json_writer *w, struct str text)
 {
 	struct json_doc *d;
-	bool text = true;
-	if (json_parse(messages, messages.n, &d) != ERR_OK)
-		return false;
-	for (struct json_iter m = json_each(json_root(d)); text && json_next(&m);)
-		for (struct json_iter part = json_each(json_get(m.val, STR("content"))); text && json_next(&part);)
-			text = is_text_part(part.val);
+	if (json_parse(text, text.n, &d) != ERR_OK)
+		return ERR_UNSUPPORTED;
+	const struct json_val *messages = json_root(d);
+	bool ok = only_text(messages);
+	json_put_key(w, NAMES[F_MESSAGES]);
+	if (any_old_reasoning(messages)) {
+		json_put_open(w, '[');
+		for (struct json_iter m = json_each(messages); json_next(&m);)
+			put_message(w, m.val);
+		json_put_close(w, ']');
+	} else {
+		json_put_raw(w, text);
+	}
 	json_free(d);
-	return text;
+	return ok ? ERR_OK : ERR_UNSUPPORTED;
 }
 
 /* "text" or ["text"]: the string as written; empty for other forms. */
@@ -199,8 +247,9 @@ static enum err put_tokenize(struct buf *b, enum text_form form, struct str body
 		return ERR_UNSUPPORTED;
 	json_put_open(&w, '{');
 	if (form == TEXT_CHAT) {
-		if (f.v[F_MESSAGES].n == 0 || !only_text(f.v[F_MESSAGES]))
+		if (f.v[F_MESSAGES].n == 0)
 			return ERR_UNSUPPORTED;
+		TRY(put_messages(&w, f.v[F_MESSAGES]));
 		put_fields(&w, &f, CHAT_FIELDS, ARRAY_LEN(CHAT_FIELDS));
 		put_kwargs(&w, &f);
 	} else {

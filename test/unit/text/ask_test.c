@@ -63,8 +63,8 @@ static void case_production_stack_1045_tokenize_chat(void **state)
 		    ",\"tools\":[{\"type\":\"function\"}],\"stream\":true,\"add_generation_prompt\":false,"
 		    "\"continue_final_message\":true,\"add_special_tokens\":true,\"chat_template\":\"{{x}}\",\"mm_processor_kwargs\":{"
 		    "\"a\":1},\"user\":\"u\"}"),
-		STR("{\"model\":\"m\"," M
-		    ",\"tools\":[{\"type\":\"function\"}],\"chat_template\":\"{{x}}\",\"add_generation_prompt\":false,"
+		STR("{" M
+		    ",\"model\":\"m\",\"tools\":[{\"type\":\"function\"}],\"chat_template\":\"{{x}}\",\"add_generation_prompt\":false,"
 		    "\"continue_final_message\":true,\"add_special_tokens\":true,\"mm_processor_kwargs\":{\"a\":1}}"));
 	expect(TEXT_CHAT, TEXT_TOKENIZE,
 		STR("{" M ",\"tools\":null,\"chat_template_kwargs\":null,\"documents\":null,\"reasoning_effort\":null}"), STR("{" M "}"));
@@ -86,6 +86,21 @@ static void template_arguments(void **state)
 			  "\"documents\":[{}]}"),
 		STR("{" M ",\"chat_template_kwargs\":{\"enable_thinking\":false,\"documents\":[],\"documents\":[{}],\"reasoning_effort\":"
 			  "\"high\"}}"));
+}
+
+/* A chat's reasoning_content is its reasoning; the worker's /tokenize knows the new name only. */
+static void old_name_of_reasoning(void **state)
+{
+	(void)state;
+	expect(TEXT_CHAT, TEXT_TOKENIZE,
+		STR("{\"messages\":[{\"role\":\"assistant\",\"reasoning\":null,\"reasoning_content\":\"r\",\"tool_calls\":[1.50]}, \"x\",{ \"role\":\"user\"}]}"),
+		STR("{\"messages\":[{\"role\":\"assistant\",\"reasoning\":null,\"reasoning_content\":\"r\",\"tool_calls\":[1.50],\"reasoning\":\"r\"},\"x\","
+		    "{\"role\":\"user\"}]}"));
+	for (size_t i = 0; i < 2; i++) { /* nothing to add */
+		static const struct str BODIES[] = { STR_INIT("{\"messages\":[ {\"reasoning\":\"a\",\"reasoning_content\":\"b\"}]}"),
+			STR_INIT("{\"messages\":[ {\"reasoning_content\":null}]}") };
+		expect(TEXT_CHAT, TEXT_TOKENIZE, BODIES[i], BODIES[i]);
+	}
 }
 
 static void prompts(void **state)
@@ -125,6 +140,7 @@ int main(void)
 		cmocka_unit_test(render_is_the_body_itself),
 		cmocka_unit_test(case_production_stack_1045_tokenize_chat),
 		cmocka_unit_test(template_arguments),
+		cmocka_unit_test(old_name_of_reasoning),
 		cmocka_unit_test(prompts),
 		cmocka_unit_test(what_tokenize_cannot_express),
 	};
