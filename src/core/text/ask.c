@@ -74,8 +74,7 @@ static const struct str NAMES[F_COUNT] = {
 	[F_EMBEDS] = STR_INIT("prompt_embeds"),
 };
 /* What goes along as it stands. */
-static const enum field CHAT_FIELDS[] = { F_MODEL, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS,
-	F_MEDIA_KWARGS };
+static const enum field CHAT_FIELDS[] = { F_MODEL, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS, F_MEDIA_KWARGS };
 static const enum field PROMPT_FIELDS[] = { F_MODEL, F_SPECIAL };
 
 struct fields {
