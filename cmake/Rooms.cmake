@@ -7,6 +7,9 @@ find_package(PkgConfig REQUIRED)
 set(KVASIR_PACKAGES libuv libzmq libcrypto libssl libcurl yyjson libllhttp yaml-0.1 libxxhash cmocka)
 foreach(package ${KVASIR_PACKAGES})
   pkg_check_modules(PKG_${package} REQUIRED IMPORTED_TARGET ${package})
+  # Debian has all their headers in /usr/include. What libzmq adds for Kerberos comes in another place of the command at each second run of
+  # CMake, which would compile half the tree again.
+  set_target_properties(PkgConfig::PKG_${package} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "" INTERFACE_COMPILE_OPTIONS "")
 endforeach()
 
 # Which library a third-party header of ROOMS stands for.

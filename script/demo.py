@@ -139,6 +139,7 @@ def ladder(demo, policy, w):
     rungs, past = {}, 0
     try:
         if w["warm"]:
+            print(f"     {policy:14s} first {w['warm'][1]:g} simulated seconds to warm its caches, then {', '.join(map(str, w['ladder']))} req/s until past its knee", flush=True)
             play(demo, gate, w, w["warm"][0], w["warm"][1], seed=1000)
         for i, rate in enumerate(w["ladder"]):
             if past and rate > w["show"]:
@@ -202,7 +203,7 @@ def leave_running(demo):
 
 
 def main():
-    ap = argparse.ArgumentParser(description="the demo: three simulated workers, three ways to route, one table")
+    ap = argparse.ArgumentParser(description="the demo: three simulated workers, three workloads, three ways to route, a table for each workload")
     ap.add_argument("--no-wait", action="store_true", help="do not leave anything running at the end")
     ap.add_argument("--only", metavar="WORKLOAD", choices=[w["name"] for w in WORKLOADS], help="one workload only")
     ap.add_argument("--json", metavar="FILE", help="also write every figure there")
@@ -212,11 +213,11 @@ def main():
         os.execv(os.path.join(ROOT, "test/vllm/run.sh"), ["run.sh", "--demo"] + (["--no-wait"] if a.no_wait else []))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     demo, began, figures = Demo(), time.time(), {}
+    chosen = [w for w in WORKLOADS if a.only in (None, w["name"])]
+    print(f"== {len(chosen)} workloads, each through {len(POLICIES)} ways to route; three to four minutes for all of them", flush=True)
     try:
-        for w in WORKLOADS:
-            if a.only and w["name"] != a.only:
-                continue
-            print(f"\n== {w['title']}", flush=True)
+        for i, w in enumerate(chosen):
+            print(f"\n== {i + 1} of {len(chosen)}: {w['title']}", flush=True)
             figures[w["name"]] = results = {key: ladder(demo, key, w) for key, _ in POLICIES}
             table(w, results)
         print(f"\n   {time.time() - began:.0f} s. Objective: TTFT <= {SLO_TTFT_S:g} s and <= {SLO_TPOT_S * 1e3:g} ms a token. Simulated times tell ratios and knees, not milliseconds of a real fleet.")
@@ -224,6 +225,9 @@ def main():
             json.dump(figures, open(a.json, "w"), indent=1)
         if not a.no_wait:
             leave_running(demo)
+    except KeyboardInterrupt:
+        print("\n   ended by Ctrl-C")
+        sys.exit(130)
     finally:
         demo.stop_all()
 

@@ -116,7 +116,7 @@ static bool cannot_listen(const struct io_addr *a)
 {
 	char text[64];
 	struct str at = io_addr_print(a, text);
-	fprintf(stderr, "kvasir: cannot listen on %.*s: is the address in use?\n", STR_ARG(at));
+	fprintf(stderr, "kvasir: cannot listen on %.*s: the address is in use, not of this machine, or not allowed to this user\n", STR_ARG(at));
 	return false;
 }
 

@@ -88,7 +88,7 @@ static void say(const struct model *m)
 	else if (i.state == MODEL_READY)
 		LOG_INFO("tokenizer_ready", "model=%.*s folder=%.*s bytes=%zu chats=ask_worker why=\"%.*s\"", STR_ARG(i.key), STR_ARG(i.place), i.bytes, STR_ARG(i.why));
 	else
-		LOG_INFO("tokenizer_absent", "model=%.*s folder=\"%.*s\" why=\"%.*s\" the workers are asked for token ids", STR_ARG(i.key),
+		LOG_INFO("tokenizer_absent", "model=%.*s folder=\"%.*s\" why=\"%.*s\" instead=worker_if_tokens_allow", STR_ARG(i.key),
 			(int)i.place.n, i.place.n ? i.place.p : "", (int)i.why.n, i.why.n ? i.why.p : "");
 }
 

@@ -188,6 +188,19 @@ static int report(const struct args *a, const bench_samples *s)
 	return ok && sum.n ? 0 : 1;
 }
 
+/* A report on nothing but errors is no measurement. */
+static bool none_well(const bench_samples *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->p[i].ok)
+			return false;
+	if (s->n > 0 && s->p[0].status == 0)
+		fprintf(stderr, "kvasir-bench run: none of %zu requests was answered: is something listening at --target?\n", s->n);
+	else if (s->n > 0)
+		fprintf(stderr, "kvasir-bench run: none of %zu requests was answered well; the first got HTTP status %d (404: is --model served there?)\n", s->n, s->p[0].status);
+	return s->n > 0;
+}
+
 int bench_run(int argc, char **argv)
 {
 	struct args a;
@@ -203,8 +216,11 @@ int bench_run(int argc, char **argv)
 	else if (e != ERR_OK)
 		fprintf(stderr, "kvasir-bench run: --workload: %s\n", err_text(e));
 	if (e == ERR_OK && (e = bench_load_run(&a.load, &w, &s)) != ERR_OK)
-		fprintf(stderr, "kvasir-bench run: --target %.*s: %s\n", STR_ARG(a.load.target), err_text(e));
+		fprintf(stderr, "kvasir-bench run: --target %.*s: %s\n", STR_ARG(a.load.target),
+			e == ERR_BAD_REQUEST ? "a URL like http://127.0.0.1:8080 is needed" : err_text(e));
 	int rc = e == ERR_OK ? report(&a, &s) : 2;
+	if (rc == 0 && none_well(&s))
+		rc = 1;
 	VEC_FREE(&s);
 	arena_done(&ar);
 	return rc;
