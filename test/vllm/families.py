@@ -161,7 +161,10 @@ def all_ids(a, tokenizer, folder, worker):
                                                             ("/v1/completions/render", lambda t: json.dumps({"model": "m", "prompt": t}))])
     known = has_template(tokenizer)
     chats = [body for kind, body in chat_corpus.jobs(a.chats, a.seed) if kind == "chat"]
-    ok &= compare("chats", folder, "--chat", chats, worker, [("/v1/chat/completions/render", lambda b: b), ("/tokenize", plain_chat)], known)
+    asked = [("/v1/chat/completions/render", lambda b: b)]
+    if tokenizer.name != "gptoss":  # the ids of its /tokenize are not the engine's, which are harmony's
+        asked.append(("/tokenize", plain_chat))
+    ok &= compare("chats", folder, "--chat", chats, worker, asked, known)
     for kind in ("messages", "responses"):
         ok &= compare(kind, folder, "--" + kind, converted(kind, a.chats, a.seed), worker, [(f"/v1/{kind}/render", lambda b: b)], known)
     return ok
