@@ -68,6 +68,10 @@ def test_get_and_explain(start, tmp_path):
 def test_wrong_use_and_nobody_there():
     assert kvasir("get", "things").returncode == 2 and kvasir("get", "workers", "-o", "xml").returncode == 2
     assert kvasir("explain", "a", "--last", "3").returncode == 2
+    for words, named in ((["get", "things"], "things"), (["get", "workers", "-o", "xml"], "xml"), (["get"], "(nothing)"), (["explain", "--last", "0"], "--last"),
+                         (["explain", "--foo", "1"], "--foo"), (["explain", "a", "b"], "b"), (["check", "--foo"], "--foo")):
+        r = kvasir(*words)
+        assert r.returncode == 2 and f"{named} is not understood" in r.stderr and "usage:" in r.stderr, r
     r = kvasir("get", "workers", "--admin", f"http://127.0.0.1:{free_port()}")
-    assert r.returncode == 1 and "no answer from the admin port" in r.stderr
+    assert r.returncode == 1 and "no answer from the admin port" in r.stderr and "nobody listens there" in r.stderr
     assert kvasir("get", "workers", "--admin", "https://x").returncode == 1

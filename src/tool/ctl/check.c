@@ -40,8 +40,11 @@ int ctl_check(int argc, char **argv)
 	for (int i = 0; i < argc; i++)
 		VEC_PUSH(&s.paths, str_of(argv[i]));
 	bool help = argc > 0 && (str_eq(s.paths.p[0], STR("--help")) || str_eq(s.paths.p[0], STR("-h")));
+	bool option = argc > 0 && !help && str_starts(s.paths.p[0], STR("-"));
 	int code = 2;
-	if (argc == 0 || help)
+	if (option)
+		fprintf(stderr, "kvasir check: %s is not understood\n", argv[0]);
+	if (argc == 0 || help || option)
 		fprintf(help ? stdout : stderr, "usage: kvasir check FILE_OR_DIR...\nReads the configuration and reports every fault; exit code 0 when there is none.\n");
 	else
 		code = check(&s);

@@ -6,7 +6,12 @@
 #include "ctl/ctl_priv.h"
 #include "io/file.h"
 
-struct args { struct str admin, id, body_file, path, format; uint64_t last; bool bad, help; };
+struct args {
+	struct str admin, id, body_file, path, format;
+	uint64_t last;
+	bool help;
+	struct str bad;                      /* a word that is not understood */
+};
 
 static bool take_flag(struct args *a, struct str flag, struct str value)
 {
@@ -32,15 +37,17 @@ static struct args read_args(int argc, char **argv)
 		struct str s = str_of(argv[i]);
 		if (str_eq(s, STR("--help")) || str_eq(s, STR("-h")))
 			a.help = true;
-		else if (str_starts(s, STR("-")) && i + 1 < argc)
-			a.bad |= !take_flag(&a, s, str_of(argv[++i]));
+		else if (str_starts(s, STR("-")) && i + 1 < argc && take_flag(&a, s, str_of(argv[i + 1])))
+			i++;
 		else if (str_starts(s, STR("-")) || a.id.n > 0)
-			a.bad = true;
+			a.bad = s;
 		else
 			a.id = s;
 	}
-	a.bad |= (a.id.n > 0) + (a.last > 0) + (a.body_file.n > 0) > 1;
-	a.bad |= !str_eq(a.format, STR("table")) && !str_eq(a.format, STR("json"));
+	if ((a.id.n > 0) + (a.last > 0) + (a.body_file.n > 0) > 1)
+		a.bad = STR("more than one of REQUEST_ID, --last and --body");
+	if (!str_eq(a.format, STR("table")) && !str_eq(a.format, STR("json")))
+		a.bad = a.format;
 	return a;
 }
 
@@ -162,7 +169,9 @@ int ctl_explain(int argc, char **argv)
 {
 	struct args a = read_args(argc, argv);
 	char target[512];
-	if (a.bad || a.help) {
+	if (a.bad.n > 0 || a.help) {
+		if (!a.help)
+			fprintf(stderr, "kvasir explain: %.*s is not understood\n", STR_ARG(a.bad));
 		fprintf(a.help ? stdout : stderr, "usage: kvasir explain [--admin URL] [REQUEST_ID | --last N | --body FILE [--path /v1/completions]] [-o table|json]\n"
 		                                  "Shows why a request went where it went; --body asks where it would go and sends nothing.\n");
 		return a.help ? 0 : 2;

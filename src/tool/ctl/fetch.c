@@ -78,7 +78,8 @@ bool ctl_fetch(struct str admin, struct str method, struct str target, struct st
 	*ret_status = k.status;
 	if (k.e == ERR_OK)
 		return true;
-	fprintf(stderr, "kvasir: no answer from the admin port at %s: %s\n", host, err_text(k.e));
+	fprintf(stderr, "kvasir: no answer from the admin port at %s: %s\n", host,
+		k.e == ERR_CONNECT ? "nobody listens there (is it kvasir serve's --admin?)" : err_text(k.e));
 	buf_done(ret_body);
 	return false;
 }

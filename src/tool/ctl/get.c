@@ -86,7 +86,7 @@ static int show(const struct kind *k, struct str format, struct str body)
 	return ctl_print(&b, e);
 }
 
-struct args { struct str kind, admin, format; bool bad, help; };
+struct args { struct str kind, admin, format, bad; bool help; };   /* bad: a word that is not understood */
 
 static struct args read_args(int argc, char **argv)
 {
@@ -103,9 +103,12 @@ static struct args read_args(int argc, char **argv)
 		else if (a.kind.n == 0 && !str_starts(s, STR("-")))
 			a.kind = s;
 		else
-			a.bad = true;
+			a.bad = s;
 	}
-	a.bad |= !str_eq(a.format, STR("table")) && !str_eq(a.format, STR("json")) && !str_eq(a.format, STR("yaml"));
+	if (!str_eq(a.format, STR("table")) && !str_eq(a.format, STR("json")) && !str_eq(a.format, STR("yaml")))
+		a.bad = a.format;
+	if (a.bad.n == 0 && kind_of(a.kind) == NULL)
+		a.bad = a.kind.n > 0 ? a.kind : STR("(nothing)");
 	return a;
 }
 
@@ -115,7 +118,9 @@ int ctl_get(int argc, char **argv)
 	const struct kind *k = kind_of(a.kind);
 	struct buf body;
 	int status;
-	if (a.bad || a.help || k == NULL) {
+	if (a.bad.n > 0 || a.help) {
+		if (!a.help)
+			fprintf(stderr, "kvasir get: %.*s is not understood\n", STR_ARG(a.bad));
 		fprintf(a.help ? stdout : stderr, "usage: kvasir get workers|pools|index [--admin URL] [-o table|json|yaml]\nURL is the admin port, http://127.0.0.1:9090 by default.\n");
 		return a.help ? 0 : 2;
 	}
