@@ -82,7 +82,7 @@ def fetch_qwen(place):
     import synthetic
     data = {"version": "1.0", "normalizer": {"type": "NFC"}, "post_processor": None, "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
             "pre_tokenizer": json.loads(synthetic.splits("qwen35").__getstate__()),
-            "added_tokens": [synthetic.token(c, special=c.startswith("<|")) for _, c in q.QWEN3_5_SPECIAL_TOKENS],
+            "added_tokens": [{**synthetic.token(c, special=c.startswith("<|")), "id": i} for i, (_, c) in enumerate(q.QWEN3_5_SPECIAL_TOKENS, len(ranks))],
             "model": {"type": "BPE", "vocab": {write(p): r for p, r in ranks.items()}, "merges": [[write(a), write(b)] for a, b in merges_of(ranks)]}}
     place.mkdir(parents=True, exist_ok=True)
     (place / "tokenizer.json").write_text(json.dumps(data, ensure_ascii=False))

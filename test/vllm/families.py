@@ -48,7 +48,7 @@ FAMILIES = {
                                                      "layer_types": ["sliding_attention", "full_attention"]}, ["--no-disable-hybrid-kv-cache-manager"]),
     "llama2": ("LlamaForCausalLM", "llama", {}, []),
     "llama3": ("LlamaForCausalLM", "llama", {}, []),
-    "gptoss": ("GptOssForCausalLM", "gpt_oss", GPT_OSS, []),
+    "gptoss": ("GptOssForCausalLM", "gpt_oss", GPT_OSS, ["--tool-call-parser", "openai"]),
     "qwen3_6": ("Qwen3_5ForCausalLM", "qwen3_5_text", QWEN3_5, []),
     "tekken_240911": ("MistralForCausalLM", "mistral", {}, MISTRAL),
 }
