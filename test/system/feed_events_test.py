@@ -56,6 +56,15 @@ def test_arrays_and_maps(start):
         assert eventually(lambda: only(g)["index_blocks"] == 5, 3), only(g)
 
 
+def test_what_is_unknown_is_skipped_and_counted(start):
+    """a new kind of event, a new field of a known one: each costs itself only, and both are seen in the metrics"""
+    with Worker() as up:
+        g = connected(start, up)
+        up.publish([{"type": "BlockPinned", "block_hashes": [1]}, stored([1], list(range(16)), 16, novelty={"a": [1]}, session_id="s")])
+        assert eventually(lambda: only(g)["index_blocks"] == 1, 3), only(g)
+        assert g.metric("kvasir_worker_event_skipped_total") == 1 and g.metric("kvasir_worker_event_odd_parts_total") == 1
+
+
 def test_what_was_before_the_gateway_is_replayed(start):
     with Worker() as up:
         up.publish([blocks(20)], live=False)

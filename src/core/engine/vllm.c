@@ -11,6 +11,7 @@
 
 enum field {
 	F_NONE,
+	F_UNUSED, /* known and not needed */
 	F_TYPE,
 	F_HASHES,
 	F_PARENT,
@@ -41,6 +42,9 @@ static const struct {
 	{ STR_INIT("extra_keys"), F_EXTRA_KEYS },
 	{ STR_INIT("kv_cache_spec_kind"), F_KIND },
 	{ STR_INIT("kv_cache_spec_sliding_window"), F_WINDOW },
+	{ STR_INIT("session_id"), F_UNUSED },
+	{ STR_INIT("locality"), F_UNUSED },
+	{ STR_INIT("ownership"), F_UNUSED },
 };
 
 /* Fields of the array form by position behind the tag; later ones were only ever appended. */
@@ -288,7 +292,8 @@ static enum err read_field(struct reading *r, struct msgpack_cur *c, enum field 
 	case F_GROUP:
 	case F_BLOCK_SIZE:
 	case F_WINDOW: return read_small(r, c, f);
-	case F_NONE: return msgpack_skip(c);
+	case F_NONE: r->b->odd_parts++; return msgpack_skip(c);
+	case F_UNUSED: return msgpack_skip(c);
 	}
 	return ERR_SYNTAX;
 }
@@ -314,7 +319,7 @@ static enum err read_extra(struct reading *r, struct msgpack_cur *c, uint32_t at
 			return ERR_SYNTAX;
 		x->offset_tok = offset.i;
 	} else {
-		r->b->odd_extras++;
+		r->b->odd_parts++;
 		for (uint64_t left = v.type == MSGPACK_ARRAY ? v.n : v.type == MSGPACK_MAP ? (uint64_t)v.n * 2 : 0; left; left--)
 			TRY(msgpack_skip(c));
 		return ERR_OK;

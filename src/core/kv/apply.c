@@ -281,6 +281,7 @@ void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b)
 {
 	r->s.batches++;
 	r->s.skipped += b->skipped;
+	r->s.odd_parts += b->odd_parts;
 	r->s.last_ts_s = b->ts_s;
 	learn_groups(r, b);
 	bool two = needs_two_passes(r, b);

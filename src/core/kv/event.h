@@ -34,7 +34,7 @@ struct kv_batch {
 	int64_t dp_rank;                   /* -1: not said */
 	const struct kv_event *events; size_t n_events;
 	uint32_t skipped;                  /* unknown tags, unusable events */
-	uint32_t odd_extras;               /* bare strings in later blocks and the like */
+	uint32_t odd_parts;                /* passed over within events: unknown fields, bare strings in later blocks and the like */
 };
 
 #endif

@@ -42,7 +42,7 @@ uint64_t kv_rank_want_seq(const struct kv_rank *r);
 void kv_rank_drop(struct kv_rank *r);                              /* forget everything (worker restarted, model changed): sink clear */
 
 struct kv_rank_stats {
-	uint64_t batches, events, stored_blocks, removed_blocks, clears, duplicates, gaps, restarts, replays, unplaced, skipped, over_capacity;
+	uint64_t batches, events, stored_blocks, removed_blocks, clears, duplicates, gaps, restarts, replays, unplaced, skipped, odd_parts, over_capacity;
 	uint64_t next_seq; bool seen_any, uncertain;
 	uint32_t blocks;            /* distinct engine hashes held */
 	double last_ts_s;

@@ -65,6 +65,7 @@ RANK_VALUE(r_restarts, s->f != NULL ? s->f->kv.restarts : 0)
 RANK_VALUE(r_replays, s->f != NULL ? s->f->kv.replays : 0)
 RANK_VALUE(r_duplicates, s->f != NULL ? s->f->kv.duplicates : 0)
 RANK_VALUE(r_skipped, s->f != NULL ? s->f->kv.skipped : 0)
+RANK_VALUE(r_odd, s->f != NULL ? s->f->kv.odd_parts : 0)
 RANK_VALUE(r_unplaced, s->f != NULL ? s->f->kv.unplaced : 0)
 RANK_VALUE(r_over, s->f != NULL ? s->f->kv.over_capacity : 0)
 RANK_VALUE(r_queue, s->f != NULL ? s->f->queue_bytes : 0)
@@ -90,6 +91,7 @@ static const struct rank_row rank_rows[] = {
 	{ "kvasir_worker_event_replays_total", OBS_COUNTER, "Replays that ended.", r_replays },
 	{ "kvasir_worker_event_duplicates_total", OBS_COUNTER, "Batches that had been applied before.", r_duplicates },
 	{ "kvasir_worker_event_skipped_total", OBS_COUNTER, "Events of unknown kinds or unusable ones, skipped.", r_skipped },
+	{ "kvasir_worker_event_odd_parts_total", OBS_COUNTER, "Parts of events that are not understood and were passed over: unknown fields, strange extra keys.", r_odd },
 	{ "kvasir_worker_event_unplaced_total", OBS_COUNTER, "Stored blocks that could not be tied to tokens.", r_unplaced },
 	{ "kvasir_worker_event_over_capacity_total", OBS_COUNTER, "Blocks announced beyond the rank's capacity.", r_over },
 	{ "kvasir_worker_event_queue_bytes", OBS_GAUGE, "Event bytes that wait to be decoded.", r_queue },
