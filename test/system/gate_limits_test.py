@@ -71,12 +71,28 @@ def test_bodies_share_a_memory_budget(start, up):
     assert gw.chat(big(6 << 20), seconds=20).status == 200
 
 
+@pytest.mark.parametrize("way", ["length", "chunked"])
+def test_a_body_larger_than_the_memory_of_all_is_too_large(start, up, way):
+    """413, not 429: however often it is tried again it never fits; one that just fits alone does"""
+    gw = Gateway(start, up, args=["--body-memory", "3MiB"])
+    for size, status in (((3 << 20) - 200, 200), ((3 << 20) + 1, 413)):
+        body = big(size).encode()
+        with gw.client(seconds=20) as c:
+            framing = b"Content-Length: %d\r\n\r\n" % len(body) if way == "length" else b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
+            c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + framing)
+            if status == 200 or way == "chunked":
+                c.send(body + (b"" if way == "length" else b"\r\n0\r\n\r\n"))
+            r = c.response()
+            assert r.status == status and (status == 200 or r.json["error"]["code"] == "body_too_large")
+    assert gw.settled() and eventually(lambda: gw.metric("kvasir_request_body_bytes") == 0)
+
+
 def test_a_promised_body_holds_no_memory(start, up):
     gw = Gateway(start, up, args=["--body-memory", "4MiB"])
     held = []
     for _ in range(20):
         c = gw.client()
-        c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 30000000\r\n\r\n{")
+        c.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n{")
         held.append(c)
     time.sleep(0.1)
     assert gw.chat().status == 200

@@ -312,6 +312,7 @@ struct str gate_client_id(struct http_req *hr, struct arena *a);
 void gate_remember(struct gate_shared *s, struct str response_id, brain_worker w, struct str url);
 bool gate_recall(struct gate_shared *s, struct str response_id, brain_worker *ret_w, uint64_t *ret_url_hash);
 bool gate_shared_take(struct gate_shared *s, int64_t bytes);
+int64_t gate_shared_body_max(const struct gate_shared *s);
 void gate_shared_give(struct gate_shared *s, int64_t bytes);
 struct tok_memo *gate_shared_memo(struct gate_shared *s); /* NULL: none */
 

@@ -99,13 +99,16 @@ static size_t next_cap(const struct gate_req *r, size_t need)
 		cap = (size_t)told;
 	else if (told > 0)
 		cap = MIN(cap, (size_t)told);
-	return MAX(cap, need);
+	return MAX(MIN(cap, (size_t)gate_shared_body_max(r->gate->shared)), need);
 }
+
+/* One that is larger than the memory for all of them will never fit: too large, not "try later". */
+static int64_t largest_body(const struct gate *g) { return MIN(g->opts.max_body_bytes, gate_shared_body_max(g->shared)); }
 
 static enum err body_add(struct gate_req *r, struct str piece)
 {
 	size_t need = r->body_bytes + piece.n;
-	if (need > (size_t)r->gate->opts.max_body_bytes)
+	if (need > (size_t)largest_body(r->gate))
 		return ERR_BODY_TOO_LARGE;
 	if (need > r->body_cap) {
 		size_t cap = next_cap(r, need);
@@ -207,7 +210,7 @@ static void on_request(void *arg, struct http_req *hr)
 		refuse_path(r);
 	} else if (g->draining) {
 		gate_fail(r, ERR_DRAINING, NULL, NULL);
-	} else if (hr->content_length > g->opts.max_body_bytes) {
+	} else if (hr->content_length > largest_body(g)) {
 		http_reply_close(hr);
 		gate_fail(r, ERR_BODY_TOO_LARGE, NULL, NULL);
 	}

@@ -47,6 +47,7 @@ void gate_shared_free(struct gate_shared *s)
 }
 
 void gate_shared_set_body_memory(struct gate_shared *s, int64_t bytes) { atomic_store(&s->body_max, bytes); }
+int64_t gate_shared_body_max(const struct gate_shared *s) { return atomic_load(&s->body_max); }
 int64_t gate_shared_body_bytes(const struct gate_shared *s) { return atomic_load(&s->body_bytes); }
 
 struct tok_memo *gate_shared_memo(struct gate_shared *s) { return s->memo; }
