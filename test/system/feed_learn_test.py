@@ -63,6 +63,45 @@ def test_the_rank_that_holds_the_prompt_is_named_to_the_worker(start):
     assert int(line["overlap_tok"]) == int(line["cached_tok"]) > 150, line
 
 
+def sticks(g, body, path="/v1/chat/completions"):
+    """the first is new to every worker, the second goes where it is held: (cached tokens of the first, of the second)"""
+    lines = []
+    for _ in range(2):
+        before = sum(r["index_blocks"] for w in g.workers() for r in w["ranks"])
+        r = g.chat({"model": "m", "max_tokens": 2, **body}, path=path)
+        assert r.status == 200, r.content
+        lines.append(g.log(r.headers["x-request-id"]))
+        assert lines[1:] or eventually(lambda before=before: sum(r["index_blocks"] for w in g.workers() for r in w["ranks"]) > before + 3, 5), g.workers()
+    assert [line["ids"] for line in lines] == ["keys"] * 2, lines
+    assert all(line["overlap_tok"] == line["cached_tok"] for line in lines), lines
+    assert lines[0]["worker"] == lines[1]["worker"] and lines[1]["reason"] == "sticky", lines
+    return [int(line["cached_tok"]) for line in lines]
+
+
+def test_completions_are_routed_by_what_is_held(start):
+    fleet = Fleet(start, 3)
+    g = Gateway(start, *[fleet.url(i) for i in range(3)], args=[*EVENTS, "--tokens-budget", "5s"])
+    first, second = sticks(g, {"prompt": words(200)}, "/v1/completions")
+    assert first == 0 and second > 150
+
+
+def test_salt_adapter_and_images_are_part_of_the_key(start):
+    """the same text under another salt, adapter or image is another prompt, for the worker and for the prediction alike"""
+    fleet = Fleet(start, 2, ["--enable-render", "--lora", "a"])
+    g = Gateway(start, fleet.url(0), fleet.url(1), args=[*EVENTS, "--tokens-budget", "5s"])
+    text = words(200)
+    assert eventually(lambda: all(w["adapters"] == ["a"] for w in g.workers()), 5), g.workers()
+
+    def image(url):
+        return [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": text}]
+    for more in ({}, {"cache_salt": "s"}, {"cache_salt": "t"}, {"model": "a"}, {"model": "a", "cache_salt": "s"}):
+        first, second = sticks(g, {"messages": [{"role": "user", "content": text}], **more})
+        assert first == 0 and second > 150, more
+    for url in ("data:image/png;base64,AA==", "data:image/png;base64,AB=="):
+        first, second = sticks(g, {"messages": [{"role": "user", "content": image(url)}]})
+        assert first < 32 and second > 150, url
+
+
 def test_adapters_are_no_base_models(start):
     with Worker(models=[card("base"), card("tuned", parent="base", max_model_len=None)]) as up:
         g = Gateway(start, up.url, args=EVENTS)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import client
 from client import CHAT, STREAM
 from conftest import eventually
 from gateway import Gateway
@@ -31,6 +32,8 @@ def test_streams_finish_and_new_work_is_refused(start, threads):
             c.until(b"\n\n")
             gw.process.signal(signal.SIGTERM)
             assert eventually(lambda: refused(gw), 3)
+            ready = client.call(gw.admin, "GET", "/readyz")
+            assert ready.status == 503 and ready.json["ready"] is False
             with gw.client() as late:
                 r = late.request("POST", "/v1/chat/completions", CHAT).response()
                 assert r.status == 503 and r.json["error"]["code"] == "draining" and "retry-after" in r.headers

@@ -2,7 +2,10 @@
 zero (issue 3, section 11)."""
 import collections
 import concurrent.futures
+import contextlib
 import json
+import os
+import pathlib
 import time
 
 import pytest
@@ -96,6 +99,45 @@ def test_faults_of_single_calls(start, spec, stream):
     assert f.clean()
     f.fault(0, "clear")
     assert all(map(good, f.burst(20, stream)))
+
+
+def sockets(gw):
+    """open ones of the gateway"""
+    n = 0
+    for fd in pathlib.Path(f"/proc/{gw.process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            n += os.readlink(fd).startswith("socket:")
+    return n
+
+
+def leave_at_every_stage(f):
+    for stage in ("head", "body", "sent", "stream"):
+        body = json.dumps({**STREAM, "messages": f.prompt(1), "max_tokens": 400}).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        with f.gw.client() as c:
+            c.send({"head": head[:30], "body": head + body[:20]}.get(stage, head + body))
+            if stage == "stream":
+                c.until(b"\n\n")
+            c.reset()
+
+
+def all_faults(f):
+    for spec in ("hang-before", "hang-after", "reset", "cut=300", "garbage", "status=429", "status=500", "status=503", "die-before=0.3", "die-after=0.3"):
+        f.fault(0, f"{spec},n=2")
+        assert not [r for r in f.burst(10) + f.burst(6, stream=False) if isinstance(r, Exception)], spec
+        assert eventually(lambda: f._up(0), 10), spec
+        f.fault(0, "clear")
+    leave_at_every_stage(f)
+
+
+def test_no_fault_leaves_a_connection_or_memory_behind(start):
+    f = Fleet(start, args=["--first-byte-timeout", "500ms", "--stall-timeout", "400ms"])
+    idle = min(sockets(f.gw) for _ in range(50) if time.sleep(0.06) is None)      # those of requests are closed when idle for 1.5 s
+    all_faults(f)
+    before = f.gw.rss()
+    all_faults(f)
+    assert f.clean() and f.gw.rss() - before < 3 << 20
+    assert eventually(lambda: sockets(f.gw) <= idle, 10), (sockets(f.gw), idle)
 
 
 @pytest.mark.parametrize("spec", ["die-before", "die-after"])

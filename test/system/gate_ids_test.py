@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+import client
 from client import CHAT, STREAM
 from conftest import eventually
 from gateway import Gateway
@@ -57,6 +58,29 @@ def test_render_where_it_is_offered(start):
         assert source(gw, gw.chat(body)) == "keys"
 
 
+def render_of(c):
+    if "render" in c.target:
+        c.send(whole([{"token_ids": list(range(48))}] if c.target.startswith("/v1/completions") else {"token_ids": list(range(48))}))
+    else:
+        ids(c)
+
+
+@pytest.mark.parametrize("api,prompt", [("/v1/chat/completions", lambda i: {"messages": [{"role": "user", "content": f"q{i}"}]}),
+                                        ("/v1/completions", lambda i: {"prompt": f"q{i}"})], ids=["chat", "completions"])
+def test_what_is_offered_is_learnt_per_worker(start, api, prompt):
+    """one renders, the other refuses it once: each is asked what it offers, whatever the other said"""
+    with Upstream(tokenize=render_of) as renders, Upstream() as refuses:
+        gw = Gateway(start, renders, refuses)
+        for i in range(10):
+            r = gw.chat({"model": "m", "max_tokens": 1, **prompt(i)}, path=api)
+            assert source(gw, r) == "keys"
+        asked = [{c.target for c in u.tokenize_calls if c.target != "/tokenize"} for u in (renders, refuses)]
+        assert asked == [{api + "/render"}] * 2
+        assert not [c for c in renders.tokenize_calls if c.target == "/tokenize"] and len(renders.tokenize_calls) >= 3
+        assert [c.target for c in refuses.tokenize_calls].count(api + "/render") == 1
+        assert len([c for c in refuses.tokenize_calls if c.target == "/tokenize"]) >= 3
+
+
 def test_images_without_render_are_not_keyed(start):
     with Upstream() as up:
         gw = Gateway(start, up)
@@ -92,6 +116,8 @@ def test_budget_over_means_routed_by_load(start):
         t = time.monotonic()
         r = gw.chat()
         assert r.status == 200 and time.monotonic() - t < 0.5 and source(gw, r) == "budget_over"
+        receipt = client.call(gw.admin, "GET", f"/api/v1/decisions/{r.headers['x-request-id']}").json
+        assert (receipt["ids"], receipt["reason"]) == ("budget_over", "load")
         assert eventually(lambda: source(gw, gw.chat()) == "keys", 3, 0.2)
         assert gw.settled()
 
@@ -126,6 +152,16 @@ def test_a_hanging_worker_is_not_asked_again_at_once(start):
         for i in range(20):
             assert gw.chat({**CHAT, "messages": [{"role": "user", "content": f"n{i}"}]}).status == 200
         assert time.monotonic() - t < 3.5, "every second prompt waited for the hanging worker"
+
+
+def test_a_worker_that_is_down_is_not_asked(start):
+    with Upstream() as down, Upstream() as good:
+        gw = Gateway(start, down, good)
+        down.health = 503
+        assert eventually(lambda: "down" in [w["state"] for w in gw.workers()], 5), gw.workers()
+        for i in range(6):
+            assert source(gw, gw.chat({**CHAT, "messages": [{"role": "user", "content": f"d{i}"}]})) == "keys"
+        assert not down.tokenize_calls and len([c for c in good.tokenize_calls if c.target == "/tokenize"]) == 6
 
 
 def test_given_ids_need_no_call(start):

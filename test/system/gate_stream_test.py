@@ -3,6 +3,8 @@ import gzip
 import json
 import os
 import re
+import socket
+import threading
 import time
 
 import pytest
@@ -546,3 +548,41 @@ def test_memory_of_a_slow_stream_is_bounded(start, up):
     limit = 10 * (16 << 20)                                # of 240 MB; a sanitizer keeps freed memory for a while
     assert grown < limit, f"{grown >> 20} MiB for 10 slow clients"
     assert gw.settled()
+
+
+class LateReader(Upstream):
+    """takes the connection and leaves a chat's bytes where they are until `reads` is set"""
+
+    def __init__(self):
+        self.reads = threading.Event()
+        super().__init__(lambda c: c.send(whole({"n": len(c.body)})))
+
+    def _read(self, sock, held, first):
+        if (held or sock.recv(64, socket.MSG_PEEK)).startswith(b"POST /v1/chat"):
+            self.reads.wait(20)
+        return super()._read(sock, held, first)
+
+
+def test_a_worker_that_reads_late_holds_back_only_its_request(start):
+    """the body waits in the gateway, once, until the worker takes it; others are served meanwhile"""
+    with LateReader() as late, Upstream() as other:
+        late.models = ("late",)
+        gw = Gateway(start, late, other, args=["--tokens", "none"])
+        body = json.dumps({**CHAT, "model": "late", "messages": [{"role": "user", "content": "x" * (8 << 20)}]})
+        before = gw.rss()
+        with gw.client(seconds=30) as c:
+            c.request("POST", "/v1/chat/completions", body)
+            assert gw.chat(seconds=20).status == 200
+            assert gw.rss() - before < 2 * len(body) + (4 << 20) and 0 < gw.metric("kvasir_request_body_bytes") <= 2 * len(body)
+            late.reads.set()
+            assert c.response().json == {"n": len(body)} and late.calls[0].body == body.encode()
+        assert gw.settled()
+
+
+def test_a_worker_that_never_reads_is_timed_out(start):
+    with LateReader() as late:
+        gw = Gateway(start, late, args=["--tokens", "none", "--first-byte-timeout", "700ms"])
+        r = gw.chat({**CHAT, "messages": [{"role": "user", "content": "x" * (8 << 20)}]}, seconds=20)
+        late.reads.set()
+        assert r.status == 504 and r.json["error"]["code"] == "timeout_first_byte" and gw.settled()
+        assert eventually(lambda: gw.metric("kvasir_request_body_bytes") == 0)
