@@ -81,6 +81,26 @@ def test_reload_under_load_without_a_failed_request(start, tmp_path):
     assert fleet.stats(0).get("requests") == before.get("requests"), "a removed worker gets nothing (production-stack#668)"
 
 
+def test_a_worker_that_changes_under_load_costs_no_request(start, tmp_path):
+    fleet = Fleet(start, 2)
+    file = tmp_path / "pool.yaml"
+
+    def text(role, rack, key):
+        return HEAD.format(kind="WorkerPool", name="p") + (f"  workers:\n  - {{url: \"{fleet.url(0)}\", role: {role}, labels: {{rack: {rack}}}, apiKey: {key}}}\n"
+                                                           f"  - {{url: \"{fleet.url(1)}\", labels: {{rack: {rack}}}}}\n")
+    file.write_text(text("decode", "r", "k"))
+    g = Gateway(start, args=["-c", file, "--events", "true"])
+    assert eventually(lambda: ready(g).status == 200, 5)
+    with Load(g) as load:
+        for role, rack in (("prefill", "r1"), ("decode", "r2"), ("prefill", "r3")):
+            replace(file, text(role, rack, role))
+            assert eventually(lambda role=role, rack=rack: [(w["role"], w["labels"]) for w in sorted(g.workers(), key=lambda w: w["url"])] ==
+                              [(role, {"rack": rack}), ("", {"rack": rack})], 8), g.workers()
+            time.sleep(0.15)
+    assert load.n > 40 and not load.bad, (load.n, load.bad[:3])
+    assert g.settled()
+
+
 def test_a_removed_worker_finishes_its_stream(start, tmp_path):
     fleet = Fleet(start, 2, ["--time-scale", "1"], profile="llama-8b-h100")
     file = tmp_path / "pool.yaml"
@@ -215,6 +235,16 @@ def test_discovery_file(start, tmp_path):
         assert eventually(lambda: urls(g) == sorted(fleet.url(i) for i in (1, 2)), 8), urls(g)
         time.sleep(0.2)
     assert load.n > 20 and not load.bad, load.bad[:3]
+
+
+def test_a_name_in_a_discovery_file_is_one_worker(start, tmp_path):
+    """however many addresses it has (localhost often has two)"""
+    fleet = Fleet(start, 1)
+    conf, file = discovery(tmp_path)
+    file.write_text(f"localhost:{fleet.port()}\n")
+    g = Gateway(start, args=["-c", conf])
+    assert eventually(lambda: ready(g).status == 200, 5)
+    assert urls(g) == [f"http://localhost:{fleet.port()}"] and g.chat().status == 200
 
 
 def test_discovery_empty_or_unreadable_keeps_the_old_list(start, tmp_path):

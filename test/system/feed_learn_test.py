@@ -5,9 +5,10 @@ import time
 import client
 import pytest
 from conftest import eventually
-from feed_worker import Worker, card
+from feed_worker import Worker, card, stored
 from gateway import Gateway
 from sim import Fleet, words
+from upstream import Upstream
 
 EVENTS = ["--events", "true"]
 
@@ -164,6 +165,33 @@ def test_a_key_for_all_workers_of_flags(start, tmp_path, monkeypatch):
             assert eventually(lambda: only(g)["models"] == ["m"], 5)
             shown = client.call(g.admin, "GET", "/api/v1/workers").content + client.call(g.admin, "GET", "/metrics").content + g.process.text.encode()
             assert b"sesame" not in shown
+
+
+def test_the_key_goes_with_every_question(start):
+    with Upstream() as up:
+        up.version = "0.32.0"
+        g = Gateway(start, up, args=[*EVENTS, "--worker-api-key", "sesame"])
+        assert g.chat(headers=["Authorization: Bearer clients"]).status == 200 and up.tokenize_calls
+        asked = [*up.own_headers, *((c.target, c.headers) for c in up.tokenize_calls)]
+        assert {path for path, _ in asked} >= {"/health", "/v1/models", "/metrics", "/kv_event_sources", "/version", "/tokenize"}, asked
+        assert {h.get("authorization") for _, h in asked} == {"Bearer sesame"}, asked
+
+
+def test_a_pool_names_the_event_endpoints(start, tmp_path):
+    """a worker that does not tell its endpoints, on other ports than the default ones"""
+    with Worker(sources=False) as up:
+        up.publish([stored([1, 2, 3], list(range(48)), 16)], live=False)
+        pool = tmp_path / "pool.yaml"
+        pool.write_text(f"""apiVersion: kvasir.dev/v1alpha1
+kind: WorkerPool
+metadata: {{name: p}}
+spec:
+  workers:
+  - url: "{up.url}"
+    kvEvents: {{endpoint: "tcp://127.0.0.1:{up.events_port}", replay: "tcp://127.0.0.1:{up.events_port + 1}"}}
+""")
+        g = Gateway(start, args=["-c", pool, *EVENTS])
+        assert eventually(lambda: g.workers() and only(g)["cache_view"] == "events" and only(g)["index_blocks"] == 3, 5), g.workers()
 
 
 def test_two_workers_of_one_host_are_not_guessed_the_same_port(start):

@@ -14,6 +14,7 @@ import client
 from client import CHAT, STREAM
 from conftest import eventually, free_port
 from gateway import Gateway
+from upstream import Upstream
 
 N = 3
 
@@ -237,6 +238,29 @@ def test_baselines_serve(start, routing):
         one = {f.gw.chat({**CHAT, "messages": f.prompt(i), "max_tokens": 1}, headers=["x-session-id: s1"]).headers["x-kvasir-worker"] for i in range(6)}
         assert len(one) == 1
     assert f.clean()
+
+
+def test_consistent_hash_goes_by_session_else_by_key_or_user_else_by_how_the_prompt_begins(start):
+    session, head = "x-session-id: ", "h" * 1100
+    with contextlib.ExitStack() as stack:
+        gw = Gateway(start, *[stack.enter_context(Upstream()) for _ in range(4)], args=["--routing", "consistent-hash", "--tokens", "none"])
+
+        def homes(*asks):
+            got = set()
+            for text, headers, members in asks:
+                r = gw.chat({**CHAT, "messages": [{"role": "user", "content": text}], **members}, headers=headers)
+                assert r.status == 200
+                got.add(r.headers["x-kvasir-worker"])
+            return len(got)
+        some = range(12)
+        assert homes(*[(f"{i}", [session + "s"], {"prompt_cache_key": f"k{i}", "user": f"u{i}"}) for i in some]) == 1
+        assert homes(*[("same", [session + f"s{i}"], {"prompt_cache_key": "k", "user": "u"}) for i in some]) > 1
+        assert homes(*[(f"{i}", [], {"prompt_cache_key": "k", "user": f"u{i}"}) for i in some]) == 1
+        assert homes(*[("same", [], {"prompt_cache_key": f"k{i}", "user": "u"}) for i in some]) > 1
+        assert homes(*[(f"{i}", [], {"user": "u"}) for i in some]) == 1
+        assert homes(*[("same", [], {"user": f"u{i}"}) for i in some]) > 1
+        assert homes(*[(f"{head}{i}", [], {}) for i in some]) == 1, "what comes after the first KiB moves no prompt"
+        assert homes(*[(f"{i}{head}", [], {}) for i in some]) > 1
 
 
 def test_data_parallel_ranks_are_named(start):

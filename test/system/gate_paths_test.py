@@ -6,7 +6,7 @@ import pytest
 
 import client
 from client import CHAT, STREAM
-from conftest import eventually
+from conftest import eventually, free_port
 from gateway import Gateway
 from upstream import COMPLETION, DONE, Upstream, chunk, event, head, whole
 
@@ -232,11 +232,12 @@ def test_unknown_model_and_missing_model(start, up):
     body = {k: v for k, v in CHAT.items() if k != "model"}
     assert gw.chat(body).status == 200
     with Upstream(models=("n",)) as second:
-        second.own_root = "n"
-        second._own_models_root = "n"
+        second.root = "n"
         gw2 = Gateway(start, up, second)
         r = gw2.chat({**CHAT, "model": "n"})
         assert r.status == 200 and r.headers["x-kvasir-worker"] == second.url
+        r = gw2.chat(body)
+        assert r.status == 400 and r.json["error"]["param"] == "model" and "Several models" in r.json["error"]["message"], "two models: which is meant?"
 
 
 # ---- headers
@@ -298,6 +299,31 @@ def test_worker_named_and_explained(gw, up):
 def test_explain_can_be_switched_off(start, up):
     gw = Gateway(start, up, args=["--explain", "off"])
     assert "x-kvasir-explain" not in gw.chat(headers=["x-kvasir-explain: 1"]).headers
+
+
+def own_address():
+    """an address of this machine that is not its loopback, or None"""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))                                  # sends nothing
+        except OSError:
+            return None
+        return None if s.getsockname()[0].startswith("127.") else s.getsockname()[0]
+
+
+@pytest.mark.parametrize("who,seen", [("loopback", False), ("all", True)])
+def test_explain_is_for_this_machine_unless_all_may_ask(start, up, who, seen):
+    if not (address := own_address()):
+        pytest.skip("this machine has no address but its loopback")
+    gw = Gateway(start, up, args=["--explain", who, "--listen", f"0.0.0.0:{(port := free_port())}"], ready=False)
+    gw.port = port
+    assert eventually(lambda: gw._ready(1), 10), gw.process.text
+    for host, may in (("127.0.0.1", True), (address, seen)):
+        with socket.create_connection((host, port), 5) as s:
+            data = json.dumps(CHAT)
+            s.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nx-kvasir-explain: 1\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n{data}".encode())
+            answer = b"".join(iter(lambda: s.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 200") and (b"\r\nx-kvasir-explain: reason=" in answer) == may, (host, answer[:500])
 
 
 def test_case_gie_847_errors_of_workers_pass_as_they_are(gw, up):

@@ -116,6 +116,22 @@ def test_decisions(start):
     assert chosen["hit_tokens"] == d["cached_tokens_reported"] > 0 and chosen["worker"] in (fleet.url(0), fleet.url(1))
 
 
+def test_the_access_line_tells_the_whole_request(start):
+    fleet, g = fleet_and_gateway(start)
+    body = {"model": "m", "messages": [{"role": "user", "content": words(200)}], "max_tokens": 5, "stream": True}
+    assert g.chat(body).status == 200
+    assert eventually(lambda: sum(w["index_blocks"] for w in g.workers()) > 3, 3)
+    r = g.chat(body)
+    line = g.log(r.headers["x-request-id"])
+    assert line["worker"] == r.headers["x-kvasir-worker"] and line["reason"] == "sticky" and line["ids"] == "keys", line
+    assert int(line["prompt_tok"]) > int(line["cached_tok"]) == int(line["overlap_tok"]) > 150 and line["output_tok"] == "5", line
+    assert float(line["ttft_predicted_ms"]) > 0 and 0 < float(line["ttft_ms"]) <= float(line["duration_ms"]), line
+    assert (line["status"], line["outcome"], line["fault"], line["model"], line["path"]) == ("200", "done", "-", "m", "chat_completions"), line
+    refused = g.log(g.chat({**body, "model": "nobody"}).headers["x-request-id"])
+    assert refused["status"] == "404" and refused["outcome"] != "done" and "worker" not in refused, refused
+    assert g.process.text.count(f"id={r.headers['x-request-id']} ") == 1 and fleet.process.running()
+
+
 def test_explain_sends_nothing(start):
     fleet, g = fleet_and_gateway(start)
     body = {"model": "m", "messages": [{"role": "user", "content": words(200)}], "max_tokens": 2}
