@@ -3,6 +3,7 @@
 
 The tree is made here (real ROOMS, real lint, a handful of tiny rooms), so these tests do not depend on src/.
 """
+import re
 import shutil
 import subprocess
 import sys
@@ -146,6 +147,7 @@ def main():
             compile_source(clean, source)
         code, output = lint(clean)
         expect("the clean tree passes", code == 0, output, failures)
+        expect("and its sizes are reported", re.search(r"lines per function +\d+ +median", output) and re.search(r"lines per file +\d+ +median", output), output, failures)
         for name, path, text, rule, word in PLANTED:
             code, output = planted(clean, name, path, text)
             lines = [l for l in output.splitlines() if f"[{rule}]" in l and word in l]
@@ -153,7 +155,7 @@ def main():
         for name, path, text in ALLOWED:
             code, output = planted(clean, name, path, text)
             expect(f"passes: {name}", code == 0, output, failures)
-    print(f"{1 + len(PLANTED) + len(ALLOWED) - len(failures)} passed, {len(failures)} failed")
+    print(f"{2 + len(PLANTED) + len(ALLOWED) - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 

@@ -100,6 +100,41 @@ static void a_prompt_that_does_not_fit_waits(void **state)
 	sim_engine_free(e);
 }
 
+/* A step of at most 8,192 tokens: who decodes comes first, then the prompt that is half computed, then who waits. */
+static void decodes_then_running_prompts_then_waiting_ones(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 0);
+	struct sim_req *talking = add(e, 0, 100, 6, 0); /* about three of them before the others are in */
+	while (sim_req_first_us(talking) == SIM_NEVER)
+		sim_engine_advance(e, sim_engine_next(e));
+	struct sim_req *big = add(e, 50000, 30000, 1, sim_engine_time(e)), *small = add(e, 200000, 5000, 1, sim_engine_time(e) + 1);
+	run_dry(e);
+	assert_true(sim_req_end_us(talking) < sim_req_first_us(big));
+	assert_true(sim_req_first_us(small) > sim_req_first_us(big));
+	assert_true(sim_req_first_us(small) < sim_req_first_us(big) + 400000); /* the big one's last step had room for its beginning */
+	sim_req_free(talking);
+	sim_req_free(big);
+	sim_req_free(small);
+	sim_engine_free(e);
+}
+
+/* 20 blocks: ten and a half hold a prompt, another takes 15, so five of the first are left: its beginning. */
+static void the_tail_of_a_request_is_reused_first(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 21);
+	struct sim_req *r[3];
+	for (int i = 0; i < 3; i++) {
+		r[i] = add(e, i == 1 ? 9000 : 0, i == 1 ? 15 * 16 : 10 * 16 + 1, 1, sim_engine_time(e));
+		run_dry(e);
+	}
+	assert_int_equal(sim_req_cached_tok(r[2]), 5 * 16);
+	for (int i = 0; i < 3; i++)
+		sim_req_free(r[i]);
+	sim_engine_free(e);
+}
+
 static void the_youngest_is_preempted_and_recomputed(void **state)
 {
 	(void)state;
@@ -343,6 +378,7 @@ int main(void)
 		cmocka_unit_test(a_warm_prompt_answers_sooner),
 		cmocka_unit_test(equal_prompts_of_one_step_share_blocks),
 		cmocka_unit_test(a_prompt_that_does_not_fit_waits),
+		cmocka_unit_test(decodes_then_running_prompts_then_waiting_ones), cmocka_unit_test(the_tail_of_a_request_is_reused_first),
 		cmocka_unit_test(the_youngest_is_preempted_and_recomputed),
 		cmocka_unit_test(an_abort_frees_at_once),
 		cmocka_unit_test(limits_are_errors),

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,6 +56,7 @@ static void ports_follow_each_other(void **state)
 	assert_int_equal(o.replay_port, 8009);
 	assert_string_equal(o.model, o.profile->model);
 	assert_string_equal(sim_options_vllm_version(&o), "0.32.0");
+	assert_true(o.idle_s == 5); /* as vLLM closes idle connections */
 	sim_options_done(&o);
 	assert_false(parse(&o, "--workers 100 --port 65500"));
 	sim_options_done(&o);
@@ -115,6 +117,38 @@ static void help_names_options_profiles_and_faults(void **state)
 	buf_done(&b);
 }
 
+/* Rows of the shared facts (workloads.md section 3): a prompt of 8,192 tokens, a decode step at 10,000 of context, the cache. */
+static void profiles_are_the_rows_of_the_facts(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		double prefill_ms, w_ms, k_us_tok, c0_ms;
+		uint64_t kv_tok;
+	} rows[] = {
+		{ "qwen3-32b-h100-tp2", 540, 9.8, 0.062, 1, 307328 },
+		{ "qwen3-32b-h200-tp2", 540, 7.2, 0.043, 1, 760000 },
+		{ "qwen3-32b-h200", 1000, 14.3, 0.087, 1, 247000 },
+		{ "llama-8b-a100", 660, 9.7, 0.10, 1, 420000 },
+		{ "llama-8b-h100", 265, 5.0, 0.062, 1, 420000 },
+		{ "llama-8b-l4", 2200, 57, 0.69, 1, 30000 },
+		{ "llama-70b-h100-tp4", 585, 16, 0.039, 1, 487000 },
+		{ "llama-70b-h100-tp8", 375, 10.5, 0.019, 1, 1420000 },
+		{ "gpt-oss-120b-h200", 205, 1.2 + 12.0 / 32, 0.012, 2, 1220000 },
+		{ "gpt-oss-120b-h100", 210, 1.8 + 17.0 / 32, 0.017, 2, 390000 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct sim_profile *p = sim_profile_find(str_of(rows[i].name));
+		struct sim_step_load decode = { .decodes = 1, .decode_ctx_tok = 10000 }, prefill = { .prefill_tok = 8192, .chunk_tok2 = 8192.0 * 8192 };
+		assert_non_null(p);
+		assert_int_equal(p->kv_tok, rows[i].kv_tok);
+		double ms = p->a_ms + 1e-3 * sim_profile_step_us(p, &prefill); /* the facts round, and count `a` in some rows only */
+		assert_true(ms > 0.93 * rows[i].prefill_ms && ms < 1.07 * rows[i].prefill_ms);
+		ms = 1e-3 * sim_profile_step_us(p, &decode);
+		assert_true(fabs(ms - (rows[i].c0_ms + rows[i].w_ms + rows[i].k_us_tok * 10 + 0.03)) < 1e-6);
+	}
+}
+
 static void every_profile_is_usable(void **state)
 {
 	(void)state;
@@ -138,6 +172,7 @@ int main(void)
 		cmocka_unit_test(faults_of_the_line_are_named),
 		cmocka_unit_test(help_names_options_profiles_and_faults),
 		cmocka_unit_test(every_profile_is_usable),
+		cmocka_unit_test(profiles_are_the_rows_of_the_facts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
