@@ -139,7 +139,8 @@ static void profiles_are_the_rows_of_the_facts(void **state)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct sim_profile *p = sim_profile_find(str_of(rows[i].name));
-		struct sim_step_load decode = { .decodes = 1, .decode_ctx_tok = 10000 }, prefill = { .prefill_tok = 8192, .chunk_tok2 = 8192.0 * 8192 };
+		struct sim_step_load decode = { .decodes = 1, .decode_ctx_tok = 10000 },
+				     prefill = { .prefill_tok = 8192, .chunk_tok2 = 8192.0 * 8192 };
 		assert_non_null(p);
 		assert_int_equal(p->kv_tok, rows[i].kv_tok);
 		double ms = p->a_ms + 1e-3 * sim_profile_step_us(p, &prefill); /* the facts round, and count `a` in some rows only */
