@@ -222,7 +222,7 @@ def main():
     p.add_argument("--tokenizers", type=Path, required=True)
     p.add_argument("--texts", type=int, default=500, help="of each family (default 500)")
     p.add_argument("--chats", type=int, default=200, help="by chance, of each API and family, besides those made by hand (default 200)")
-    p.add_argument("--requests", type=int, default=60, help="through the gateway (default 60)")
+    p.add_argument("--requests", type=int, default=150, help="through the gateway (default 150)")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("families", nargs="*")
     a = p.parse_args()

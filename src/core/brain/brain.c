@@ -95,6 +95,7 @@ struct brain *brain_new(const struct brain_opts *o, const struct brain_ops *ops,
 	b->fleet = fleet_new(&fleet_ops, b);
 	list_init(&b->waiting);
 	b->receipts = must_calloc(b->opts.receipts, sizeof(*b->receipts));
+	b->settling = must_calloc(BRAIN_SETTLING_MAX, sizeof(*b->settling));
 	b->next_receipt = 1;
 	b->generation = 1;
 	return b;
@@ -118,6 +119,7 @@ void brain_free(struct brain *b)
 	VEC_FREE(&b->scratch);
 	VEC_FREE(&b->hits);
 	free(b->receipts);
+	free(b->settling);
 	fleet_free(b->fleet);
 	kv_index_free(b->index);
 	free(b);
@@ -256,6 +258,8 @@ void brain_kv_clear(struct brain *b, brain_worker id, uint32_t rank)
 {
 	struct fleet_worker *w;
 	struct fleet_rank *r = rank_of(b, id, rank, &w);
-	if (r && r->kv_id != b->no_rank)
-		kv_index_clear(b->index, r->kv_id);
+	if (!r || r->kv_id == b->no_rank)
+		return;
+	brain_settle_clear(b, r->kv_id);
+	kv_index_clear(b->index, r->kv_id);
 }

@@ -3,7 +3,8 @@
  * A pure function of (state, message, now): no clock, fd, thread, log. Messages in: configure, facts (probe, models, cache,
  * gauges, outcomes), kv deltas, ask, tell, tick. Out: the plan of an ask, and notices through brain_ops (state changes for
  * logs). One brain per process; its thread is whoever calls (edge decides). Every way a request can end is a tell; there
- * is one settlement path; after all requests ended every counter is zero (brain_ledger_is_zero). */
+ * is one settlement path; after all requests ended every counter is zero (brain_ledger_is_zero). The prompt of a request that
+ * ended well stays held for half a second more, until the worker's events had time to come; that counts nowhere else. */
 #ifndef BRAIN_BRAIN_H
 #define BRAIN_BRAIN_H
 

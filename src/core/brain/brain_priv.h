@@ -28,6 +28,11 @@ struct brain_truth {
 	uint32_t wrong, other_length, off_block, all_missing, less, more;
 };
 
+/* Prompts of requests that ended well: the worker holds them, and its events may be some hundred milliseconds behind its answers
+ * (seen on crowded machines: vLLM publishes from a thread of its own). Until then they stay held as those in flight are. Oldest first. */
+enum { BRAIN_SETTLE_US = 500000, BRAIN_SETTLING_MAX = 4096 /* beyond this the oldest is let go */ };
+struct brain_settling { kv_flight flight; kv_rank_id kv_id; struct mono due; };
+
 struct brain_leg_state {
 	uint32_t worker, rank;
 	kv_rank_id kv_id;
@@ -77,6 +82,8 @@ struct brain {
 	struct list waiting;
 	struct brain_ticket *unposted;   /* its prompt is not in flight yet: done after the plan is on its way */
 	struct mono unposted_at;
+	struct brain_settling *settling; /* a ring of BRAIN_SETTLING_MAX */
+	uint32_t settling_at, n_settling;
 	struct brain_receipt_entry *receipts;
 	VEC(struct brain_truth) truths;  /* by fleet slot */
 	struct brain_keys spare[BRAIN_SPARE_BUFFERS];
@@ -89,6 +96,8 @@ struct brain {
 
 /* Does what a plan left for later: the prompt in flight, owner memory. Every entry that reads or changes the index calls it. */
 void brain_post(struct brain *b);
+/* What is settling at this rank is let go: its cache was cleared. */
+void brain_settle_clear(struct brain *b, kv_rank_id id);
 void brain_ticket_drop_keys(struct brain *b, struct brain_ticket *t);
 void brain_ticket_copy_keys(struct brain *b, struct brain_ticket *t, const struct kv_prompt *p);
 struct brain_ticket *brain_ticket_new(struct brain *b);

@@ -99,6 +99,46 @@ void brain_post(struct brain *b)
 
 bool brain_work(struct brain *b) { return kv_index_approx_work(b->index, KV_NOTE_AT_ONCE); }
 
+/* ---- prompts that are over and whose events are still on their way ---- */
+
+static void let_oldest_go(struct brain *b)
+{
+	kv_index_flight_end(b->index, b->settling[b->settling_at].flight);
+	b->settling_at = (b->settling_at + 1) % BRAIN_SETTLING_MAX;
+	b->n_settling--;
+}
+
+static void let_due_go(struct brain *b, struct mono now)
+{
+	while (b->n_settling && !mono_before(now, b->settling[b->settling_at].due))
+		let_oldest_go(b);
+}
+
+/* The ticket's flight is no longer its own. */
+static void settle(struct brain *b, struct brain_ticket *t, struct mono now)
+{
+	if (!t->flight)
+		return;
+	if (b->n_settling == BRAIN_SETTLING_MAX)
+		let_oldest_go(b);
+	uint32_t at = (b->settling_at + b->n_settling++) % BRAIN_SETTLING_MAX;
+	b->settling[at] = (struct brain_settling){ t->flight, t->legs[t->leg].kv_id, mono_add_us(now, BRAIN_SETTLE_US) };
+	t->flight = 0;
+}
+
+void brain_settle_clear(struct brain *b, kv_rank_id id)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < b->n_settling; i++) {
+		struct brain_settling s = b->settling[(b->settling_at + i) % BRAIN_SETTLING_MAX];
+		if (s.kv_id == id)
+			kv_index_flight_end(b->index, s.flight);
+		else
+			b->settling[(b->settling_at + kept++) % BRAIN_SETTLING_MAX] = s;
+	}
+	b->n_settling = kept;
+}
+
 /* ---- settlement ---- */
 
 static enum fleet_outcome outcome_of(enum brain_outcome o, int status)
@@ -211,8 +251,12 @@ static void learn_end(struct brain *b, struct brain_ticket *t, struct mono now)
 static void end(struct brain *b, struct brain_ticket *t, const struct brain_tell *x, struct mono now)
 {
 	struct brain_receipt_entry *r = brain_receipt_entry(b, t->receipt);
-	if (x->outcome == BRAIN_DONE && x->status < 400) /* a refusal is quick, and says nothing of the worker's speed */
+	let_due_go(b, now);
+	if (x->outcome == BRAIN_DONE && x->status < 400) { /* a refusal is quick, and says nothing of the worker's speed */
 		learn_end(b, t, now);
+		if (t->legs[t->leg].events)
+			settle(b, t, now);
+	}
 	leave_leg(b, t, x->outcome, x->status, now);
 	if (r) {
 		r->outcome = outcome_word(x->outcome);
@@ -246,6 +290,7 @@ void brain_tell(struct brain *b, const struct brain_tell *x, struct mono now)
 void brain_tick(struct brain *b, struct mono now)
 {
 	brain_post(b);
+	let_due_go(b, now);
 	LIST_FOR_SAFE(&b->waiting, it) {
 		struct brain_ticket *t = container_of(it, struct brain_ticket, waiting);
 		if (mono_before(now, t->due))

@@ -99,11 +99,16 @@ bool brain_any_usable(const struct brain *b)
 	return false;
 }
 
-struct kv_index_stats brain_index_stats(const struct brain *b) { return kv_index_stats(b->index); }
+struct kv_index_stats brain_index_stats(const struct brain *b)
+{
+	struct kv_index_stats s = kv_index_stats(b->index);
+	s.flights -= b->n_settling;
+	return s;
+}
 
 bool brain_ledger_is_zero(const struct brain *b)
 {
-	struct kv_index_stats s = kv_index_stats(b->index);
+	struct kv_index_stats s = brain_index_stats(b);
 	return fleet_is_idle(b->fleet) && b->tickets.n == b->free_tickets.n && list_empty(&b->waiting) && !b->unposted && s.flights == 0;
 }
 

@@ -145,6 +145,21 @@ static void tell(struct brain *b, const struct brain_plan *p, enum brain_tell_ki
 	brain_tell(b, &(struct brain_tell){ .ticket = p->ticket, .kind = k, .cached_tok = 0, .prompt_tok = 325, .output_tok = 9 }, at_ms(ms));
 }
 
+static void end_as(struct brain *b, const struct brain_plan *p, enum brain_outcome o, int64_t ms)
+{
+	brain_tell(b, &(struct brain_tell){ .ticket = p->ticket, .kind = BRAIN_TELL_END, .outcome = o }, at_ms(ms));
+}
+
+/* What a request with this prompt would find; asking changes nothing. */
+static uint32_t asked_hit(struct brain *b, uint64_t family)
+{
+	struct brain_plan p = { 0 };
+	struct kv_prompt prompt = prompt_of(family, 20);
+	struct brain_ask a = { .model = STR("m"), .prompt = &prompt, .kv_routed = true, .request_id = "q", .dry_run = true };
+	assert_int_equal(brain_ask(b, &a, at_ms(10), &p), ERR_OK);
+	return p.legs[0].hit_tok;
+}
+
 static void a_receipt_tells_the_whole_story(void **state)
 {
 	(void)state;
@@ -170,6 +185,7 @@ static void a_receipt_tells_the_whole_story(void **state)
 	assert_int_equal(r.output_tok, 9);
 	assert_string_equal(r.outcome, "done");
 	assert_string_equal(r.ids, "keys");
+	brain_tick(b, at_ms(700));
 	struct brain_plan q = ask(b, "req-2", 1);
 	assert_string_equal(q.reason, "owner");          /* no event said it is held, but it was computed there */
 	assert_int_equal(q.legs[0].worker, p.legs[0].worker);
@@ -179,7 +195,7 @@ static void a_receipt_tells_the_whole_story(void **state)
 	assert_string_equal(r.outcome, "in flight");
 	assert_false(brain_receipt_find(b, STR("req-3"), &mem, &r));
 	assert_true(brain_receipt_get(b, p.receipt, &mem, &r));
-	tell(b, &q, BRAIN_TELL_END, 200);
+	tell(b, &q, BRAIN_TELL_END, 800);
 	(void)w1;
 	arena_done(&mem);
 	brain_free(b);
@@ -248,11 +264,57 @@ static void a_prompt_in_flight_counts_as_held_after_its_plan(void **state)
 	struct brain_plan p = ask(b, "one", 1), q = ask(b, "two", 1);
 	assert_int_equal(p.legs[0].hit_tok, 0);
 	assert_int_equal(q.legs[0].hit_tok, 320);
-	tell(b, &p, BRAIN_TELL_END, 20);
-	tell(b, &q, BRAIN_TELL_END, 20);
-	struct brain_plan again = ask(b, "three", 1);    /* no event came: nothing is held any more */
+	end_as(b, &p, BRAIN_CLIENT_LEFT, 20);
+	end_as(b, &q, BRAIN_WORKER_DIED, 20);
+	struct brain_plan again = ask(b, "three", 1);    /* nobody computed it to its end, no event came: it is not held */
 	assert_int_equal(again.legs[0].hit_tok, 0);
-	tell(b, &again, BRAIN_TELL_END, 30);
+	end_as(b, &again, BRAIN_CLIENT_LEFT, 30);
+	brain_free(b);
+}
+
+/* The worker's events may come after its answer, and the next turn of a chat before them. */
+static void a_prompt_that_ended_well_stays_held_until_its_events_had_time(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	brain_worker w = add(b, "http://a", 1);
+	struct brain_plan p = ask(b, "one", 1);
+	tell(b, &p, BRAIN_TELL_END, 20);
+	assert_true(brain_ledger_is_zero(b));            /* it weighs on nobody */
+	brain_tick(b, at_ms(519));
+	assert_int_equal(asked_hit(b, 1), 320);
+	brain_tick(b, at_ms(520));
+	assert_int_equal(asked_hit(b, 1), 0);
+	p = ask(b, "two", 1);
+	struct brain_plan q = ask(b, "three", 2);
+	tell(b, &p, BRAIN_TELL_END, 600);
+	brain_kv_clear(b, w, 0);                         /* what is over goes with a clear, what runs brings its blocks back */
+	assert_int_equal(asked_hit(b, 1), 0);
+	assert_int_equal(asked_hit(b, 2), 320);
+	tell(b, &q, BRAIN_TELL_END, 700);
+	for (uint64_t i = 0; i < 5000; i++) {            /* more than are kept: the oldest goes */
+		p = ask(b, "many", 10 + i);
+		tell(b, &p, BRAIN_TELL_END, 800);
+	}
+	assert_int_equal(asked_hit(b, 2), 0);
+	assert_int_equal(asked_hit(b, 5009), 320);
+	assert_true(brain_ledger_is_zero(b));
+	brain_free(b);
+}
+
+static void without_events_nothing_is_waited_for(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	brain_worker w = add(b, "http://a", 1);
+	struct brain_plan p = ask(b, "one", 1);
+	brain_kv_status(b, w, 0, false, false, at_ms(15));
+	tell(b, &p, BRAIN_TELL_END, 20);
+	p = ask(b, "two", 1);                            /* in flight it is, and noted as a guess */
+	tell(b, &p, BRAIN_TELL_END, 30);
+	brain_kv_status(b, w, 0, true, false, at_ms(40)); /* guesses go; of the first, whose leg had events, the flight stays */
+	brain_tick(b, at_ms(525));
+	assert_int_equal(asked_hit(b, 1), 0);
 	brain_free(b);
 }
 
@@ -369,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
 		cmocka_unit_test(block_sizes_of_events_win_over_metrics), cmocka_unit_test(a_prompt_in_flight_counts_as_held_after_its_plan),
+		cmocka_unit_test(a_prompt_that_ended_well_stays_held_until_its_events_had_time), cmocka_unit_test(without_events_nothing_is_waited_for),
 		cmocka_unit_test(a_long_prompt_is_learnt_in_pieces), cmocka_unit_test(a_quick_refusal_is_no_quick_answer), cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
 		cmocka_unit_test(case_smg_1692_two_thousand_workers),
 	};
