@@ -20,6 +20,7 @@ STAND_INS = {
     "ninja": NOTE + 'for name in kvasir kvasir-sim kvasir-bench; do mkdir -p "$2"; printf "#!/bin/sh\\n" >"$2/$name"; chmod +x "$2/$name"; done\n',
     "ctest": NOTE + 'for a; do case "$a" in *.xml) echo \'<t><testcase name="a" status="run"/></t>\' >"$a";; esac; done\n',
     "clang-format": NOTE,
+    "git": NOTE,
 }
 PYTEST = NOTE.replace('$(basename "$0")', "pytest bin=$KVASIR_BIN_DIR") + 'for a; do case "$a" in *.xml) echo \'<t><testcase name="b"/></t>\' >"$a";; esac; done\n'
 
@@ -111,9 +112,8 @@ def the_other_verbs_call_their_scripts(h):
     for words, script in ((["demo"], "demo.py"), (["bench"], "bench.py"), (["test-vllm"], "run.sh")):
         code, said, calls = h.run("dev", *words)
         assert code == 0 and calls.splitlines()[-1].startswith(script), (words, said, calls)
-    (h.tree / "src").mkdir()
-    (h.tree / "src/a.c").write_text("int a;\n")
-    assert "clang-format -i src/a.c" in h.run("dev", "fmt")[2]
+    assert h.run("dev", "fmt")[2].splitlines()[-1] == "git clang-format --force --extensions c,h HEAD"
+    assert h.run("dev", "fmt", "src/a.c")[2].splitlines()[-1] == "clang-format -i src/a.c"
 
 
 def ci_runs_lint_and_tests_and_fails_with_either(h):

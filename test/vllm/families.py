@@ -46,6 +46,7 @@ FAMILIES = {
     "deepseek_v3": ("DeepseekV3ForCausalLM", "deepseek_v3", DEEPSEEK, []),
     "gemma3": ("Gemma3ForCausalLM", "gemma3_text", {"hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 64, "rope_local_base_freq": 10000.0, "sliding_window": 512,
                                                      "layer_types": ["sliding_attention", "full_attention"]}, ["--no-disable-hybrid-kv-cache-manager"]),
+    "deepseek_v4": ("LlamaForCausalLM", "llama", {}, []),     # its tokenizer; the model itself does not run on a CPU
     "llama2": ("LlamaForCausalLM", "llama", {}, []),
     "llama3": ("LlamaForCausalLM", "llama", {}, []),
     "gptoss": ("GptOssForCausalLM", "gpt_oss", GPT_OSS, ["--tool-call-parser", "openai"]),

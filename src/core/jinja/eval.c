@@ -1,14 +1,11 @@
-/* eval.c: expressions. Python's rules for operands, Jinja's for attributes, items and what is undefined. */
-#include <math.h>
+/* eval.c: expressions. Jinja's rules for attributes, items and what is undefined; operators are operate.c. */
 #include <string.h>
 
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "jinja/run.h"
 
-#define EXACT_MAX (INT64_C(1) << 53)   /* up to here a double holds every integer */
-
-enum { ARGS_MAX = 32, REPEAT_MAX = 1 << 20 };
+enum { ARGS_MAX = 32 };
 
 enum err jinja_text(struct jinja_run *r, const struct jinja_val *v, struct str *ret_s)
 {
@@ -82,7 +79,7 @@ static struct jinja_val loop_attr(const struct jinja_loop *l, struct str name)
 	return str_eq(name, STR("nextitem")) && i + 1 < n ? l->items->p[i + 1] : jinja_undefined(name);
 }
 
-static enum err undefined_fault(struct jinja_run *r, const struct jinja_val *v)
+enum err jinja_undefined_fault(struct jinja_run *r, const struct jinja_val *v)
 {
 	return jinja_raise(r, "'%.*s' is undefined", (int)MIN(v->s.n, 80u), v->s.p ? v->s.p : "");
 }
@@ -91,7 +88,7 @@ enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct
 {
 	const struct jinja_val *found = NULL;
 	if (obj->type == JINJA_UNDEFINED)
-		return undefined_fault(r, obj);
+		return jinja_undefined_fault(r, obj);
 	if (str_starts(name, STR("__")))
 		return jinja_refuse(r, "the attribute %.*s", STR_ARG(name));
 	if (obj->type == JINJA_LOOP) {
@@ -124,7 +121,7 @@ enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const 
 {
 	size_t i;
 	if (obj->type == JINJA_UNDEFINED)
-		return undefined_fault(r, obj);
+		return jinja_undefined_fault(r, obj);
 	if (obj->markup)
 		return jinja_refuse(r, "an item of marked text");
 	if (obj->type == JINJA_DICT) {
@@ -183,7 +180,7 @@ enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struc
 	if (step == 0)
 		return jinja_raise(r, "slice step cannot be zero");
 	if (v->type == JINJA_UNDEFINED)
-		return undefined_fault(r, v);
+		return jinja_undefined_fault(r, v);
 	if (v->markup)
 		return jinja_refuse(r, "a slice of marked text");
 	if (v->type == JINJA_ITER && v->iter->kind == JINJA_RANGE)
@@ -214,262 +211,6 @@ enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struc
 		buf_done(&b);
 	}
 	return ERR_OK;
-}
-
-/* ---- arithmetic */
-
-static bool whole(const struct jinja_val *v, int64_t *ret_i)
-{
-	if (v->type != JINJA_INT && v->type != JINJA_BOOL)
-		return false;
-	*ret_i = v->type == JINJA_BOOL ? v->b : v->i;
-	return true;
-}
-
-static enum err integer_op(struct jinja_run *r, int op, int64_t x, int64_t y, struct jinja_val *ret_v)
-{
-	int64_t z = 0;
-	bool over = false;
-	if ((op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD) && y == 0)
-		return jinja_raise(r, "division by zero");
-	if (op == JINJA_DIV) {
-		if (x > EXACT_MAX || x < -EXACT_MAX || y > EXACT_MAX || y < -EXACT_MAX)
-			return jinja_refuse(r, "dividing integers beyond 53 bits");
-		*ret_v = jinja_float((double)x / (double)y);
-		return ERR_OK;
-	}
-	if (op == JINJA_ADD)
-		over = __builtin_add_overflow(x, y, &z);
-	else if (op == JINJA_SUB)
-		over = __builtin_sub_overflow(x, y, &z);
-	else if (op == JINJA_MUL)
-		over = __builtin_mul_overflow(x, y, &z);
-	else if (op == JINJA_POW || (x == INT64_MIN && y == -1))
-		over = true;
-	else if (op == JINJA_FLOORDIV)
-		z = x / y - (x % y != 0 && (x < 0) != (y < 0));
-	else
-		z = x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0);
-	*ret_v = jinja_int(z);
-	return over ? jinja_refuse(r, "integers beyond 64 bits, or a power") : ERR_OK;
-}
-
-/* Python's // and % of floats: the rest has the divisor's sign, and the quotient goes with that rest. */
-static double floor_div(double x, double y, double *ret_rest)
-{
-	double rest = fmod(x, y), q = (x - rest) / y;
-	bool nonzero = rest < 0 || rest > 0;
-	if (nonzero && (y < 0) != (rest < 0)) {
-		rest += y;
-		q -= 1.0;
-	}
-	*ret_rest = nonzero ? rest : copysign(0.0, y);
-	if (!(q < 0 || q > 0))
-		return copysign(0.0, x / y);
-	double whole_q = floor(q);
-	return q - whole_q > 0.5 ? whole_q + 1.0 : whole_q;
-}
-
-static enum err real_op(struct jinja_run *r, int op, double x, double y, struct jinja_val *ret_v)
-{
-	double z = 0, rest;
-	if ((op == JINJA_DIV || op == JINJA_FLOORDIV || op == JINJA_MOD) && !(y < 0 || y > 0))
-		return jinja_raise(r, "float division by zero");
-	switch ((enum jinja_bin)op) {
-	case JINJA_ADD: z = x + y; break;
-	case JINJA_SUB: z = x - y; break;
-	case JINJA_MUL: z = x * y; break;
-	case JINJA_DIV: z = x / y; break;
-	case JINJA_FLOORDIV: z = floor_div(x, y, &rest); break;
-	case JINJA_MOD: (void)floor_div(x, y, &z); break;
-	case JINJA_POW: return jinja_refuse(r, "a power of floats");
-	}
-	*ret_v = jinja_float(z);
-	return ERR_OK;
-}
-
-/* & < > " ' as the library for marked text writes them. */
-static enum err escaped(struct jinja_run *r, struct jinja_val *io_v)
-{
-	static const char from[] = "&<>\"'";
-	static const char *const to[] = { "&amp;", "&lt;", "&gt;", "&#34;", "&#39;" };
-	struct buf b;
-	enum err e = ERR_OK;
-	buf_init(&b, r->max_text_bytes);
-	for (size_t i = 0; e == ERR_OK && i < io_v->s.n; i++) {
-		const char *at = io_v->s.p[i] ? strchr(from, io_v->s.p[i]) : NULL;
-		e = at ? buf_add(&b, str_of(to[at - from])) : buf_add_byte(&b, io_v->s.p[i]);
-	}
-	if (e == ERR_OK)
-		*io_v = jinja_str(arena_str(r->a, buf_str(&b)));
-	buf_done(&b);
-	return e;
-}
-
-/* a + b + c + … grows in place: behind the text that was joined last is room that is nobody's. */
-static struct str joined_text(struct jinja_run *r, struct str x, struct str y)
-{
-	if (x.n == 0 || x.p + x.n != r->joined_end || r->joined_room < y.n) {
-		size_t room = y.n + (x.n + y.n) / 8 + 64;
-		char *p = arena_alloc(r->a, x.n + room, 1);
-		if (x.n)
-			memcpy(p, x.p, x.n);
-		x.p = p;
-		r->joined_end = p + x.n;
-		r->joined_room = room;
-	}
-	if (y.n)
-		memcpy(r->joined_end, y.p, y.n);
-	r->joined_end += y.n;
-	r->joined_room -= y.n;
-	return str_from(x.p, x.n + y.n);
-}
-
-static enum err joined(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v);
-
-/* One of the two is marked: the other is escaped, the sum is marked. */
-static enum err joined_marked(struct jinja_run *r, struct jinja_val x, struct jinja_val y, struct jinja_val *ret_v)
-{
-	if (!x.markup)
-		TRY(escaped(r, &x));
-	if (!y.markup)
-		TRY(escaped(r, &y));
-	x.markup = y.markup = false;
-	TRY(joined(r, &x, &y, ret_v));
-	ret_v->markup = true;
-	return ERR_OK;
-}
-
-static enum err joined(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v)
-{
-	if (x->markup || y->markup)
-		return joined_marked(r, *x, *y, ret_v);
-	if (x->type == JINJA_STR) {
-		*ret_v = jinja_str(joined_text(r, x->s, y->s));
-		return jinja_step(r, 1 + ret_v->s.n / 4096);
-	}
-	struct jinja_val *p = arena_new(r->a, struct jinja_val, x->list->n + y->list->n);
-	if (x->list->n)
-		memcpy(p, x->list->p, x->list->n * sizeof(*p));
-	if (y->list->n)
-		memcpy(p + x->list->n, y->list->p, y->list->n * sizeof(*p));
-	*ret_v = x->type == JINJA_TUPLE ? jinja_tuple_of(r->a, p, x->list->n + y->list->n) : jinja_list_of(r->a, p, x->list->n + y->list->n);
-	return jinja_step(r, x->list->n + y->list->n);
-}
-
-static enum err repeated(struct jinja_run *r, struct str s, int64_t n, struct jinja_val *ret_v)
-{
-	n = MAX(n, (int64_t)0);
-	if (s.n && n > (int64_t)(REPEAT_MAX / s.n))
-		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "a repeated string is too long");
-	char *p = arena_alloc(r->a, s.n * (size_t)n + 1, 1);
-	for (int64_t i = 0; i < n; i++)
-		memcpy(p + (size_t)i * s.n, s.p, s.n);
-	*ret_v = jinja_str(str_from(p, s.n * (size_t)n));
-	return ERR_OK;
-}
-
-enum err jinja_binary(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v)
-{
-	int64_t i, k;
-	if (x->type == JINJA_UNDEFINED || y->type == JINJA_UNDEFINED)
-		return undefined_fault(r, x->type == JINJA_UNDEFINED ? x : y);
-	if (whole(x, &i) && whole(y, &k))
-		return integer_op(r, op, i, k, ret_v);
-	if (jinja_is_number(x) && jinja_is_number(y))
-		return real_op(r, op, jinja_as_f64(x), jinja_as_f64(y), ret_v);
-	if (op == JINJA_ADD && x->type == y->type && (x->type == JINJA_STR || x->type == JINJA_LIST || x->type == JINJA_TUPLE))
-		return joined(r, x, y, ret_v);
-	if (x->markup || y->markup)
-		return jinja_refuse(r, "this operator on marked text");
-	if (op == JINJA_MUL && x->type == JINJA_STR && whole(y, &i))
-		return repeated(r, x->s, i, ret_v);
-	if (op == JINJA_MUL && y->type == JINJA_STR && whole(x, &i))
-		return repeated(r, y->s, i, ret_v);
-	if (x->type == JINJA_BIGINT || y->type == JINJA_BIGINT || (op == JINJA_MOD && x->type == JINJA_STR) || op == JINJA_MUL)
-		return jinja_refuse(r, "this operator on %s and %s", jinja_type_name(x), jinja_type_name(y));
-	return jinja_raise(r, "unsupported operand types: '%s' and '%s'", jinja_type_name(x), jinja_type_name(y));
-}
-
-/* ---- comparison */
-
-static enum err contains(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *in, bool *ret_yes)
-{
-	*ret_yes = false;
-	if (in->type == JINJA_STR) {
-		if (x->type != JINJA_STR)
-			return jinja_raise(r, "'in <string>' requires string as left operand, not %s", jinja_type_name(x));
-		*ret_yes = str_find(in->s, x->s) != SIZE_MAX;
-	} else if (in->type == JINJA_DICT) {
-		*ret_yes = jinja_dict_get(in->dict, x) != NULL;
-	} else if (in->type == JINJA_LIST || in->type == JINJA_TUPLE) {
-		for (size_t i = 0; i < in->list->n && !*ret_yes; i++)
-			*ret_yes = jinja_equal(&in->list->p[i], x);
-		return jinja_step(r, in->list->n);
-	} else if (in->type == JINJA_ITER) {
-		const struct jinja_list *l;
-		TRY(jinja_items(r, in, &l));
-		for (size_t i = 0; i < l->n && !*ret_yes; i++)
-			*ret_yes = jinja_equal(&l->p[i], x);
-	} else if (in->type != JINJA_UNDEFINED) {
-		return jinja_raise(r, "argument of type '%s' is not iterable", jinja_type_name(in));
-	}
-	return ERR_OK;
-}
-
-static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes);
-
-/* Lists and tuples: by the first pair that differs, else by length. */
-static enum err ordered_lists(struct jinja_run *r, int op, const struct jinja_list *x, const struct jinja_list *y, bool *ret_yes)
-{
-	size_t n = MIN(x->n, y->n), i = 0;
-	while (i < n && jinja_equal(&x->p[i], &y->p[i]))
-		i++;
-	TRY(jinja_step(r, 1 + i));
-	if (i < n)
-		return ordered(r, op, &x->p[i], &y->p[i], ret_yes);
-	*ret_yes = op == JINJA_LT ? x->n < y->n : op == JINJA_LE ? x->n <= y->n : op == JINJA_GT ? x->n > y->n : x->n >= y->n;
-	return ERR_OK;
-}
-
-static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
-{
-	int c;
-	int64_t i, k;
-	if (x->type == JINJA_UNDEFINED || y->type == JINJA_UNDEFINED)
-		return undefined_fault(r, x->type == JINJA_UNDEFINED ? x : y);
-	if (whole(x, &i) && whole(y, &k))
-		c = (i > k) - (i < k);
-	else if (jinja_is_number(x) && jinja_is_number(y))
-		c = (jinja_as_f64(x) > jinja_as_f64(y)) - (jinja_as_f64(x) < jinja_as_f64(y));
-	else if (x->type == JINJA_STR && y->type == JINJA_STR)
-		c = str_cmp(x->s, y->s);
-	else if (x->type == y->type && (x->type == JINJA_LIST || x->type == JINJA_TUPLE))
-		return ordered_lists(r, op, x->list, y->list, ret_yes);
-	else if (x->type == JINJA_BIGINT || y->type == JINJA_BIGINT)
-		return jinja_refuse(r, "comparing the order of %ss", jinja_type_name(x));
-	else
-		return jinja_raise(r, "'<' not supported between instances of '%s' and '%s'", jinja_type_name(x), jinja_type_name(y));
-	*ret_yes = op == JINJA_LT ? c < 0 : op == JINJA_LE ? c <= 0 : op == JINJA_GT ? c > 0 : c >= 0;
-	return ERR_OK;
-}
-
-enum err jinja_compare(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
-{
-	switch ((enum jinja_cmp)op) {
-	case JINJA_EQ: *ret_yes = jinja_equal(x, y); return ERR_OK;
-	case JINJA_NE: *ret_yes = !jinja_equal(x, y); return ERR_OK;
-	case JINJA_IN: return contains(r, x, y, ret_yes);
-	case JINJA_NOT_IN:
-		TRY(contains(r, x, y, ret_yes));
-		*ret_yes = !*ret_yes;
-		return ERR_OK;
-	case JINJA_LT:
-	case JINJA_LE:
-	case JINJA_GT:
-	case JINJA_GE: return ordered(r, op, x, y, ret_yes);
-	}
-	return ERR_INTERNAL;
 }
 
 /* ---- expressions */
@@ -581,7 +322,8 @@ static enum err eval_unary(struct jinja_run *r, const struct jinja_expr *e, stru
 		return ERR_OK;
 	}
 	if (!jinja_is_number(&v))
-		return v.type == JINJA_UNDEFINED ? undefined_fault(r, &v) : jinja_raise(r, "bad operand type for a sign: '%s'", jinja_type_name(&v));
+		return v.type == JINJA_UNDEFINED ? jinja_undefined_fault(r, &v)
+						 : jinja_raise(r, "bad operand type for a sign: '%s'", jinja_type_name(&v));
 	if (e->kind == JINJA_E_NEG && v.type == JINJA_FLOAT) {
 		*ret_v = jinja_float(-v.f);
 		return ERR_OK;
