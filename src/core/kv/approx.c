@@ -145,11 +145,11 @@ void kv_notes_done(struct kv_notes *q)
 		note_drop(q);
 }
 
-static void note_wait(struct kv_notes *q, struct kv_note head, const uint64_t *keys)
+static void note_wait(struct kv_notes *q, const struct kv_note *head, const uint64_t *keys)
 {
-	struct kv_note *n = must_malloc(sizeof(*n) + head.left * sizeof(*keys));
-	*n = head;
-	memcpy(n->keys, keys, head.left * sizeof(*keys));
+	struct kv_note *n = must_malloc(sizeof(*n) + head->left * sizeof(*keys));
+	*n = *head;
+	memcpy(n->keys, keys, head->left * sizeof(*keys));
 	if (q->first)
 		q->last->next = n;
 	else
@@ -189,5 +189,5 @@ void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_pro
 	if (!x->notes.first && n <= KV_NOTE_AT_ONCE)
 		put_down(x, id, set->keys, n, n);
 	else if (n && x->notes.blocks + n <= KV_NOTES_MAX_BLOCKS)
-		note_wait(&x->notes, (struct kv_note){ .rank = id, .gen = r->gen, .left = n }, set->keys);
+		note_wait(&x->notes, &(struct kv_note){ .rank = id, .gen = r->gen, .left = n }, set->keys);
 }

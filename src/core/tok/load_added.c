@@ -44,14 +44,10 @@ static bool same(const struct tok_token *t, const struct tok_define *d)
 	       t->normalized == d->normalized && t->special == d->special;
 }
 
-/* The token of this content, made when it is new. */
-static enum err place_of(struct tok_adding *a, const struct tok_define *d, struct tok_token **ret_t, struct tok_why why)
+/* A new token of this content, the last of them all. */
+static enum err append(struct tok_adding *a, const struct tok_define *d, struct tok_why why)
 {
-	uint64_t key = hash_str(d->content, 0), at, owner;
-	if (map_get(&a->by_content, key, &at)) {
-		*ret_t = &a->tokens.p[at];
-		return ERR_OK;
-	}
+	uint64_t owner;
 	uint32_t id = tok_pool_find(a->pieces, d->content);
 	if (id == TOK_NONE)
 		id = next_id(a);
@@ -59,24 +55,25 @@ static enum err place_of(struct tok_adding *a, const struct tok_define *d, struc
 		return tok_say(why, ERR_UNSUPPORTED, "two added tokens have the id %u", id);
 	if (id >= TOK_MAX_VOCAB || a->tokens.n >= TOK_MAX_ADDED)
 		return tok_say(why, ERR_LIMIT, "too many added tokens");
-	map_put(&a->by_content, key, a->tokens.n);
+	map_put(&a->by_content, hash_str(d->content, 0), a->tokens.n);
 	map_put(&a->by_id, id, a->tokens.n);
 	a->max_id = a->max_id == TOK_NONE ? id : MAX(a->max_id, id);
 	VEC_PUSH(&a->tokens, (struct tok_token){ .content = str_clone(d->content), .id = id });
-	*ret_t = &a->tokens.p[a->tokens.n - 1];
 	return ERR_OK;
 }
 
 enum err tok_adding_add(struct tok_adding *a, const struct tok_define *d, struct tok_why why)
 {
-	struct tok_token *t;
 	if (d->content.n == 0)
 		return ERR_OK;
 	const struct tok_token *old = tok_adding_find(a, d->content);
 	if (old && !str_eq(old->content, d->content))
 		return tok_say(why, ERR_UNSUPPORTED, "two added tokens have the same digest");
 	bool repeated = old && same(old, d);
-	TRY(place_of(a, d, &t, why));
+	size_t at = old ? (size_t)(old - a->tokens.p) : a->tokens.n;
+	if (!old)
+		TRY(append(a, d, why));
+	struct tok_token *t = &a->tokens.p[at];
 	struct tok_define kept = *d;
 	kept.content = t->content;
 	bool special = t->listed;
