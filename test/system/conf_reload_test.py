@@ -247,6 +247,25 @@ def test_a_name_in_a_discovery_file_is_one_worker(start, tmp_path):
     assert urls(g) == [f"http://localhost:{fleet.port()}"] and g.chat().status == 200
 
 
+def test_hundreds_of_workers_that_join_at_once_hold_up_nobody(start, tmp_path):
+    """chats are answered all the while, and what changes together is one view: not one for each of a thousand answers"""
+    n, rest_s = 300, 300 * 20e-6
+    fleet = Fleet(start, n, ["--no-events", "--blocks", 200])
+    listed = tmp_path / "workers.txt"
+    listed.write_text(fleet.url(0) + "\n")
+    (tmp_path / "p.yaml").write_text(HEAD.format(kind="WorkerPool", name="p") + "  discovery: {file: workers.txt}\n")
+    g = Gateway(start, args=["-c", tmp_path / "p.yaml", "--probe-interval", "1m", "--scrape-interval", "1m", "--models-interval", "1m",
+                             "--probe-timeout", "20s"])
+    before, t = g.metric("kvasir_feed_views_total"), time.monotonic()
+    with Load(g) as load:
+        replace(listed, "".join(fleet.url(i) + "\n" for i in range(n)))
+        assert eventually(lambda: sum(w["state"] == "healthy" and w["block_size"] > 0 for w in g.workers()) == n, 40, 0.2), g.process.text[-2000:]
+        views, took_s = g.metric("kvasir_feed_views_total") - before, time.monotonic() - t
+    assert not load.bad and load.n > 8, (load.n, load.bad[:3])
+    assert views <= 10 + took_s / rest_s, (views, took_s)
+    assert g.settled()
+
+
 def test_discovery_empty_or_unreadable_keeps_the_old_list(start, tmp_path):
     fleet = Fleet(start, 1)
     conf, file = discovery(tmp_path)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "conf/worker.h"
 #include "feed/feed_priv.h"
@@ -20,7 +21,7 @@ struct feed_disc {
 	char fault[256];
 };
 
-struct reading { struct feed_disc *d; const struct conf_pool *pool; struct arena arena; VEC(struct conf_worker) workers; size_t bad, line, over; };
+struct reading { struct feed_disc *d; const struct conf_pool *pool; struct arena arena; VEC(struct conf_worker) workers; struct map at; size_t bad, line, over; };
 
 static void say_line(struct reading *r, const char *what)
 {
@@ -31,10 +32,14 @@ static void say_line(struct reading *r, const char *what)
 
 static bool known(const struct reading *r, struct str url)
 {
-	for (size_t i = 0; i < r->workers.n; i++)
-		if (str_eq(r->workers.p[i].url, url))
-			return true;
-	return false;
+	uint64_t at;
+	return map_get(&r->at, hash_str(url, 0), &at) && str_eq(r->workers.p[at].url, url);
+}
+
+static void add(struct reading *r, const struct conf_worker *w)
+{
+	map_put(&r->at, hash_str(w->url, 0), r->workers.n);
+	VEC_PUSH(&r->workers, *w);
 }
 
 static void read_line(struct reading *r, struct str line)
@@ -48,7 +53,7 @@ static void read_line(struct reading *r, struct str line)
 	if (kind == CONF_LINE_WORKER && known(r, w.url))
 		say_line(r, "this worker stands in the file already");
 	else if (kind == CONF_LINE_WORKER && r->workers.n < BRAIN_MAX_WORKERS)
-		VEC_PUSH(&r->workers, w);
+		add(r, &w);
 	else if (kind == CONF_LINE_WORKER)
 		r->over++;
 }
@@ -94,12 +99,14 @@ void feed_disc_read(struct feed_disc *d)
 	}
 	struct reading r = { .d = d, .pool = feed_pool(d->feed, d->pool) };
 	arena_init(&r.arena, 0);
+	map_init(&r.at);
 	for (struct str line, rest = buf_str(&b); rest.n > 0 && r.pool != NULL;) {
 		str_cut(rest, '\n', &line, &rest);
 		r.line++;
 		read_line(&r, line);
 	}
 	buf_done(&b);
+	map_done(&r.at);
 	take(d, &r);
 }
 

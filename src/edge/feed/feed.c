@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "feed/feed_priv.h"
 
-enum { TICK_US = 100000, VIEW_MIN_US = 20000, TICKS_PER_S = 10, BECOMING_US = 10000000 };
+/* A view costs about a microsecond a worker; twenty times as long is rest, so that thousands that join at once do not fill the loop. */
+enum { TICK_US = 100000, VIEW_MIN_US = 20000, VIEW_REST_US_PER_WORKER = 20, TICKS_PER_S = 10, BECOMING_US = 10000000 };
 
 _Static_assert(BRAIN_KV == 0 && BRAIN_LEAST_REQUEST == 1 && BRAIN_ROUND_ROBIN == 2 && BRAIN_RANDOM == 3 && BRAIN_P2C_EWMA == 4 && BRAIN_CONSISTENT_HASH == 5,
                "the words of option routing stand in the order of enum brain_routing");
@@ -38,13 +40,7 @@ void feed_mark(struct feed *f)
 
 /* ---- what the brain says */
 
-static struct feed_worker *worker_of(const struct feed *f, brain_worker id)
-{
-	LIST_FOR(&f->workers, it)
-		if (container_of(it, struct feed_worker, node)->id == id)
-			return container_of(it, struct feed_worker, node);
-	return NULL;
-}
+static struct feed_worker *worker_of(const struct feed *f, brain_worker id) { return map_get_ptr(&f->by_id, id); }
 
 static void on_health(void *arg, brain_worker id, enum brain_health from, enum brain_health to, const char *why)
 {
@@ -92,6 +88,8 @@ static void publish(struct feed *f)
 	struct feed_view *old = f->view;
 	f->view = feed_view_make(f);
 	f->view_dirty = false;
+	f->view_rest_until = mono_add_us(io_now(f->loop), (int64_t)f->view->n_workers * VIEW_REST_US_PER_WORKER);
+	feed_count(f, FEED_M_VIEWS, 1);
 	feed_view_unref(old);
 	if (old != NULL && f->on_view != NULL)
 		f->on_view(f->arg, f->view);
@@ -109,21 +107,13 @@ const struct conf_pool *feed_pool(const struct feed *f, struct str name)
 	return NULL;
 }
 
-static struct feed_worker *running(struct feed *f, struct str url)
+/* `running`: the workers that are not draining, by their URL. */
+static void want(struct feed *f, struct map *running, const struct conf_worker *c, const struct conf_pool *p, struct str source)
 {
-	LIST_FOR(&f->workers, it) {
-		struct feed_worker *w = container_of(it, struct feed_worker, node);
-		if (!w->draining && str_eq(w->conf.url, url))
-			return w;
-	}
-	return NULL;
-}
-
-static void want(struct feed *f, const struct conf_worker *c, const struct conf_pool *p, struct str source)
-{
-	struct feed_worker *w = running(f, c->url);
-	if (w == NULL) {
-		(void)feed_worker_new(f, c, p, source);
+	uint64_t key = hash_str(c->url, 0);
+	struct feed_worker *w = map_get_ptr(running, key);
+	if (w == NULL || !str_eq(w->conf.url, c->url)) {
+		map_put_ptr(running, key, feed_worker_new(f, c, p, source));
 		return;
 	}
 	if (w->wanted)                       /* named twice: the configuration stands before discovery */
@@ -134,18 +124,27 @@ static void want(struct feed *f, const struct conf_worker *c, const struct conf_
 
 static void want_all(struct feed *f)
 {
+	struct map running;
+	map_init(&running);
+	LIST_FOR(&f->workers, it) {
+		struct feed_worker *w = container_of(it, struct feed_worker, node);
+		w->wanted = false;
+		if (!w->draining)
+			map_put_ptr(&running, hash_str(w->conf.url, 0), w);
+	}
 	for (size_t i = 0; i < f->conf->n_pools; i++) {
 		const struct conf_pool *p = &f->conf->pools[i];
 		for (size_t k = 0; k < p->n_workers; k++)
-			want(f, &p->workers[k], p, p->name.n > 0 ? STR("config") : STR("flags"));
+			want(f, &running, &p->workers[k], p, p->name.n > 0 ? STR("config") : STR("flags"));
 	}
 	for (size_t i = 0; i < f->discs.n; i++) {
 		const struct conf_pool *p = feed_pool(f, feed_disc_pool(f->discs.p[i]));
 		const struct conf_worker *list;
 		size_t n = feed_disc_workers(f->discs.p[i], &list);
 		for (size_t k = 0; p != NULL && k < n; k++)
-			want(f, &list[k], p, feed_disc_path(f->discs.p[i]));
+			want(f, &running, &list[k], p, feed_disc_path(f->discs.p[i]));
 	}
+	map_done(&running);
 }
 
 static bool shares_a_model(const struct feed_worker *a, const struct feed_worker *b)
@@ -188,11 +187,10 @@ static void drain_unwanted(struct feed *f)
 
 void feed_apply(struct feed *f)
 {
-	LIST_FOR(&f->workers, it)
-		container_of(it, struct feed_worker, node)->wanted = false;
 	want_all(f);
 	drain_unwanted(f);
 	feed_mark(f);
+	feed_refresh(f);
 }
 
 static bool is_kept(const struct feed *f, const struct feed_disc *d)
@@ -297,8 +295,12 @@ static void tick(void *arg)
 
 void feed_refresh(struct feed *f)
 {
-	if (f->view != NULL && view_is_old(f))
+	if (f->view == NULL || !view_is_old(f))
+		return;
+	if (mono_diff_us(f->view_rest_until, io_now(f->loop)) <= 0)
 		publish(f);
+	else
+		io_timer_at(f->view_timer, f->view_rest_until);
 }
 
 static void quick(void *arg) { feed_refresh(arg); }
@@ -329,6 +331,7 @@ struct feed *feed_new(const struct feed_opts *o)
 	f->metrics = obs_set_new(rows, FEED_M_COUNT);
 	f->tokenizers = model_store_new(f->loop);
 	list_init(&f->workers);
+	map_init(&f->by_id);
 	list_init(&f->pending);
 	io_soon_init(&f->work, work, f);
 	f->brain = make_brain(f, seed);
@@ -358,6 +361,7 @@ void feed_free(struct feed *f)
 	io_timer_free(f->view_timer);
 	io_timer_free(f->pump);
 	io_soon_cancel(&f->work);
+	map_done(&f->by_id);
 	http_pool_free(f->pool);
 	feed_view_unref(f->view);
 	brain_free(f->brain);

@@ -3,6 +3,7 @@
 #define FEED_FEED_PRIV_H
 
 #include "base/list.h"
+#include "base/map.h"
 #include "base/rand.h"
 #include "base/vec.h"
 #include "feed/feed.h"
@@ -69,6 +70,7 @@ struct feed {
 	struct brain *brain;
 	struct conf *conf;
 	struct list workers;
+	struct map by_id;                    /* of the same workers */
 	VEC(struct feed_disc *) discs;
 	struct io_timer *tick, *view_timer, *pump;
 	struct io_soon work;                 /* the brain's */
@@ -77,6 +79,7 @@ struct feed {
 	unsigned replays;
 	struct feed_view *view;
 	bool view_dirty, draining;
+	struct mono view_rest_until;
 	void (*on_view)(void *arg, struct feed_view *v);
 	void *arg;
 	struct obs_set *metrics;
@@ -129,7 +132,7 @@ void feed_disc_info(const struct feed_disc *d, struct arena *a, struct feed_disc
 /* feed.c */
 void feed_apply(struct feed *f);                    /* wanted workers -> running workers */
 void feed_mark(struct feed *f);                     /* the view is old: a new one within 20 ms */
-void feed_refresh(struct feed *f);                  /* a new view at once, so that no plan names a worker hands do not know */
+void feed_refresh(struct feed *f);                  /* a new view now, or where many workers make views costly, when the last one is older */
 const struct conf_pool *feed_pool(const struct feed *f, struct str name);
 bool feed_guess_taken(const struct feed_worker *w); /* another worker of this host would be guessed the same default port */
 

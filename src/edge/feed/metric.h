@@ -13,7 +13,8 @@
 	X(FEED_M_DROPPED, COUNTER, "kvasir_feed_dropped_batches_total", "KV event batches dropped because the queue of their rank was full; they are asked for again.", NULL, 1, 1) \
 	X(FEED_M_REPLAYS, COUNTER, "kvasir_feed_replays_total", "Replays of KV events asked for, by result.", NULL, 1, 4, "result")                  \
 	X(FEED_M_DISCOVERY, COUNTER, "kvasir_feed_discovery_reads_total", "Readings of discovery files by result.", NULL, 1, 4, "result")            \
-	X(FEED_M_BAD_LINES, COUNTER, "kvasir_feed_discovery_bad_lines_total", "Lines of discovery files that named no worker.", NULL, 1, 1)
+	X(FEED_M_BAD_LINES, COUNTER, "kvasir_feed_discovery_bad_lines_total", "Lines of discovery files that named no worker.", NULL, 1, 1)                         \
+	X(FEED_M_VIEWS, COUNTER, "kvasir_feed_views_total", "Pictures of the fleet made for the hands: at most one for many changes that come together.", NULL, 1, 1)
 enum { FEED_METRICS(OBS_ROW_ID) FEED_M_COUNT };
 
 #endif

@@ -11,7 +11,7 @@ static const char *const job_words[FEED_JOBS] = { "health", "models", "metrics",
 static const struct str job_paths[FEED_JOBS] = { STR_INIT("/health"), STR_INIT("/v1/models"), STR_INIT("/metrics"), STR_INIT("/kv_event_sources"),
                                              STR_INIT("/version") };
 
-enum { RETRY_US = 1000000, BOOT_RETRY_US = 500000, UNLEARNT_US = 250000, UNLEARNT_DOUBLES = 8 };
+enum { RETRY_US = 1000000, BOOT_RETRY_US = 500000, UNLEARNT_US = 250000, UNLEARNT_DOUBLES = 8, SPREAD_MIN_US = 50000, SPREAD_US_PER_WORKER = 250 };
 
 static int64_t jitter(struct feed *f, int64_t us) { return us - us / 10 + (int64_t)rand_below(&f->rand, (uint64_t)us / 5 + 1); }
 
@@ -294,7 +294,8 @@ static void ask(void *arg)
 		return;
 	if (j->kind == FEED_JOB_HEALTH)
 		feed_worker_resolve(w);
-	if (w->addr.len == 0 || !is_due(j)) {
+	const struct feed_view_worker *seen = feed_view_worker(f->view, w->id);
+	if (seen == NULL || seen->addr.len == 0 || !is_due(j)) {     /* no plan may name a worker that hands do not know */
 		j->unlearnt = 0;
 		arm(j);
 		return;
@@ -306,21 +307,22 @@ static void ask(void *arg)
 	if (n < 0 || (size_t)n >= sizeof(target))
 		return;
 	struct http_fetch_opts q = {
-		.addr = w->addr, .method = STR("GET"), .target = str_from(target, (size_t)n), .host = w->host_header, .headers = { &auth, w->authorization.n > 0 },
+		.addr = seen->addr, .method = STR("GET"), .target = str_from(target, (size_t)n), .host = w->host_header, .headers = { &auth, w->authorization.n > 0 },
 		.max_bytes = (size_t)o->max_scrape_bytes, .timeout_us = o->probe_timeout_us,
 	};
 	j->asked++;
 	j->fetch = http_fetch_start(f->pool, &q, answered, j);
 }
 
+/* Spread, so that a fleet of thousands is not asked in one turn. */
 void feed_jobs_start(struct feed_worker *w)
 {
+	uint64_t spread_us = MAX(w->feed->by_id.n * SPREAD_US_PER_WORKER, (size_t)SPREAD_MIN_US);
 	for (int k = 0; k < FEED_JOBS; k++) {
 		struct feed_job *j = &w->jobs[k];
 		*j = (struct feed_job){ .w = w, .kind = (enum feed_job_kind)k };
 		j->timer = io_timer_new(w->feed->loop, ask, j);
-		/* spread over the first 50 ms, so that a fleet of hundreds is not asked in one turn */
-		io_timer_after(j->timer, (int64_t)rand_below(&w->feed->rand, 50000));
+		io_timer_after(j->timer, (int64_t)rand_below(&w->feed->rand, spread_us));
 	}
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "feed/feed_priv.h"
 
 struct feed_view *feed_view_ref(struct feed_view *v)
@@ -82,24 +81,15 @@ static void make_workers(const struct feed *f, struct feed_view *v)
 	const struct brain_worker_view *views;
 	arena_init(&scratch, 0);
 	size_t n_views = brain_workers(f->brain, &views, &scratch), n = 0;
-	struct map seen;
-	map_init(&seen);
-	for (size_t i = 0; i < n_views; i++)
-		map_put_ptr(&seen, views[i].id, (void *)(uintptr_t)&views[i]);
-	LIST_FOR(&f->workers, it)
-		n++;
-	struct feed_view_worker *list = arena_new(&v->arena, struct feed_view_worker, n + 1);
-	n = 0;
-	LIST_FOR(&f->workers, it) {
-		const struct feed_worker *w = container_of(it, struct feed_worker, node);
-		const struct brain_worker_view *b = map_get_ptr(&seen, w->id);
-		if (b != NULL)
-			make_worker(v, w, b, &list[n++]);
+	struct feed_view_worker *list = arena_new(&v->arena, struct feed_view_worker, n_views + 1);
+	for (size_t i = 0; i < n_views; i++) {
+		const struct feed_worker *w = map_get_ptr(&f->by_id, views[i].id);
+		if (w != NULL)
+			make_worker(v, w, &views[i], &list[n++]);
 	}
 	qsort(list, n, sizeof(*list), by_id);
 	v->workers = list;
 	v->n_workers = n;
-	map_done(&seen);
 	arena_done(&scratch);
 }
 
@@ -175,7 +165,6 @@ static void make_model(const struct feed *f, struct feed_view *v, const struct f
 		.id = arena_str(&v->arena, m->id), .root = arena_str(&v->arena, m->root), .parent = arena_str(&v->arena, m->parent), .max_model_len = m->max_model_len,
 		.adapter = m->parent.n > 0, .text_from_workers = str_eq(from, STR("auto")) || str_eq(from, STR("worker")), .tokenizer = tokenizer_of(f, w, m),
 	};
-	out->n_block_sizes = (uint32_t)brain_block_sizes(f->brain, m->id, out->block_sizes);
 }
 
 /* Models of workers that are down stay listed: asking for one is then 503, not 404. */
@@ -197,6 +186,8 @@ static void make_models(const struct feed *f, struct feed_view *v)
 			list[kept++] = list[i];
 		else
 			merge_tokenizer(&list[kept - 1], &list[i]);
+	for (size_t i = 0; i < kept; i++)
+		list[i].n_block_sizes = (uint32_t)brain_block_sizes(f->brain, list[i].id, list[i].block_sizes);
 	v->models = list;
 	v->n_models = kept;
 	model_store_sweep(f->tokenizers);

@@ -1,7 +1,8 @@
 /* feed/view.h: what hands may know of the fleet without asking the brain: an immutable, reference-counted snapshot.
  *
- * Made by edge/feed on the brain's thread whenever brain_generation() moved (at most every 20 ms); handed to each hand by
- * mailbox (gate_set_view). A hand keeps one reference and each request in flight keeps one, so slices stay valid. */
+ * Made by edge/feed on the brain's thread whenever brain_generation() moved, one for all changes within 20 us a worker; handed to
+ * each hand by mailbox (gate_set_view). A worker is asked nothing before a view has it, so no plan names one that hands do not
+ * know. A hand keeps one reference and each request in flight keeps one, so slices stay valid. */
 #ifndef FEED_VIEW_H
 #define FEED_VIEW_H
 

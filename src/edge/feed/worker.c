@@ -74,6 +74,7 @@ struct feed_worker *feed_worker_new(struct feed *f, const struct conf_worker *c,
 	LOG_INFO("worker_added", "worker=%.*s pool=%.*s source=%.*s", STR_ARG(w->conf.url), STR_ARG(w->pool.n ? w->pool : STR("-")), STR_ARG(w->source));
 	say_unknown_accelerator(w);
 	list_add_tail(&f->workers, &w->node);
+	map_put_ptr(&f->by_id, w->id, w);
 	brain_kv_status(f->brain, w->id, 0, false, false, io_now(f->loop));
 	feed_jobs_start(w);
 	return w;
@@ -139,6 +140,7 @@ void feed_worker_free(struct feed_worker *w)
 	feed_jobs_stop(w);
 	feed_follow_stop(w);
 	list_del(&w->node);
+	map_del(&w->feed->by_id, w->id);
 	w->dead = true;
 	unref(w);
 }
