@@ -1,5 +1,5 @@
-/* The loader over hostile files. The first byte says which file the rest is; what loads must encode a text, with the same
- * ids from the cache, and decode them. */
+/* The loader over hostile files. The first byte says which file the rest is, and of which class; what loads must encode a text, with the
+ * same ids from the cache, and decode them; what loads with an unknown loader must load with either and give the same ids. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char BASE[] = "{\"version\":\"1.0\",\"added_tokens\":[{\"content\":\"<x>\",\"special\":true}],\"pre_tokenizer\":{\"type\":"
+static const char BASE[] = "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":4,\"content\":\"<x>\",\"special\":true}],\"pre_tokenizer\":{\"type\":"
 			   "\"ByteLevel\",\"add_prefix_space\":false},"
 			   "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\\u0120\":3},\"merges\":[\"a b\"]}}";
 
@@ -63,24 +63,59 @@ static void use(const struct tok *t, struct str text)
 	tok_ids_done(&uncut);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct tok_ids plain_ids(const struct tok *t, struct str text)
 {
+	struct tok_scratch *s = tok_scratch_new(t, 0);
+	struct tok_ids ids = { 0 };
+	(void)!tok_encode(t, s, &(struct tok_job){ .text = text }, &ids);
+	tok_scratch_free(s);
+	return ids;
+}
+
+static void compare_loaders(struct tok_files f, const struct tok *unknown, struct str text)
+{
+	static const enum tok_loader LOADERS[] = { TOK_LOADER_FILES, TOK_LOADER_5 };
+	struct tok_ids want = plain_ids(unknown, text);
 	char why[128];
 	struct tok *t;
-	struct tok_files f = { 0 };
-	if (size == 0)
-		return 0;
-	struct str text = { (const char *)data + 1, size - 1 };
-	switch (data[0] % 4) {
-	case 0: f.tokenizer_json = text; break;
+	for (size_t i = 0; i < ARRAY_LEN(LOADERS); i++) {
+		f.loader = LOADERS[i];
+		must(tok_load(&f, why, sizeof(why), &t) == ERR_OK);
+		struct tok_ids got = plain_ids(t, text);
+		must(got.n == want.n && (want.n == 0 || !memcmp(got.p, want.p, want.n * sizeof(*want.p))));
+		tok_ids_done(&got);
+		tok_free(t);
+	}
+	tok_ids_done(&want);
+}
+
+static struct tok_files files_of(uint8_t kind, struct str text)
+{
+	static const struct str CLASSES[] = { STR_INIT(""), STR_INIT("{\"tokenizer_class\":\"GPT2Tokenizer\"}"),
+		STR_INIT("{\"tokenizer_class\":\"LlamaTokenizer\",\"legacy\":true}"), STR_INIT("{\"tokenizer_class\":\"GemmaTokenizer\"}") };
+	struct tok_files f = { .loader = (enum tok_loader)((kind >> 3 & 3) % 3) };
+	switch (kind & 7) {
 	case 1: f.tokenizer_json = (struct str){ BASE, sizeof(BASE) - 1 }, f.config = text; break;
 	case 2: f.tekken = text; break;
-	default: f.tiktoken = text, f.config = STR("{\"tokenizer_class\":\"TikTokenTokenizer\"}"); break;
+	case 3: f.tiktoken = text, f.config = STR("{\"tokenizer_class\":\"TikTokenTokenizer\"}"); break;
+	case 4: f.tokenizer_json = (struct str){ BASE, sizeof(BASE) - 1 }, f.added = text; break;
+	default: f.tokenizer_json = text, f.config = CLASSES[kind >> 5 & 3]; break;
 	}
-	enum err e = tok_load(&f, why, sizeof(why), &t);
-	if (e == ERR_OK) {
-		char room[256];
-		use(t, make_text(data, size, room));
+	return f;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char why[128], room[256];
+	struct tok *t;
+	if (size == 0)
+		return 0;
+	struct tok_files f = files_of(data[0], (struct str){ (const char *)data + 1, size - 1 });
+	if (tok_load(&f, why, sizeof(why), &t) == ERR_OK) {
+		struct str text = make_text(data, size, room);
+		use(t, text);
+		if (f.loader == TOK_LOADER_ANY)
+			compare_loaders(f, t, text);
 		tok_free(t);
 	}
 	return 0;

@@ -24,6 +24,7 @@ struct text_local_scratch;
 	X(TEKKEN, "tekken.json")                           \
 	X(CONFIG, "tokenizer_config.json")                 \
 	X(SPECIAL_MAP, "special_tokens_map.json")          \
+	X(ADDED, "added_tokens.json")                      \
 	X(TEMPLATE, "chat_template.jinja")                 \
 	X(PROCESSOR_TEMPLATE, "chat_template.json")        \
 	X(MODEL, "config.json")

@@ -27,7 +27,7 @@ static struct hash128 fold(struct hash128 h, struct str s)
 static struct hash128 fingerprint_of(const struct tok_files *f)
 {
 	struct hash128 h = { 1 + (uint64_t)f->unicode, f->loader }; /* 1: of this code's tables; raise it when they change */
-	struct str all[] = { f->tokenizer_json, f->tiktoken, f->tekken, f->config, f->special_map, f->model_config };
+	struct str all[] = { f->tokenizer_json, f->tiktoken, f->tekken, f->config, f->special_map, f->model_config, f->added };
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		h = fold(h, all[i]);
 	return h;

@@ -1,5 +1,5 @@
 /* load_added.c: the list of added tokens while it is being told, with the reference's own habits: the id is that of the
- * vocabulary or the next free one, whatever the file says; what is said last of a token counts. */
+ * vocabulary or the next free one; what the file calls it at most tells the order. What is said last of a token counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +70,8 @@ enum err tok_adding_add(struct tok_adding *a, const struct tok_define *d, struct
 	if (old && !str_eq(old->content, d->content))
 		return tok_say(why, ERR_UNSUPPORTED, "two added tokens have the same digest");
 	bool repeated = old && same(old, d);
+	if (a->strict && old && !repeated)
+		return tok_say(why, ERR_UNSUPPORTED, "the token %.*s is added twice with different flags", STR_ARG(str_sub(d->content, 0, 100)));
 	size_t at = old ? (size_t)(old - a->tokens.p) : a->tokens.n;
 	if (!old)
 		TRY(append(a, d, why));
@@ -92,11 +94,45 @@ enum err tok_adding_add(struct tok_adding *a, const struct tok_define *d, struct
 	return ERR_OK;
 }
 
+enum err tok_adding_by_id(struct tok_adding *a, const struct tok_define *d, size_t n, struct tok_why why)
+{
+	uint64_t top = 0;
+	enum err e = ERR_OK;
+	for (size_t i = 0; i < n; i++) {
+		if (d[i].id >= TOK_MAX_VOCAB)
+			return tok_say(why, ERR_LIMIT, "an added token has no id, or one of %d or more", TOK_MAX_VOCAB);
+		top = MAX(top, d[i].id + 1);
+	}
+	uint32_t *at = must_calloc(top + 1, sizeof(*at)); /* id -> place + 1 */
+	for (size_t i = 0; i < n; i++)
+		at[d[i].id] = (uint32_t)i + 1;
+	for (size_t id = 0; id < top && e == ERR_OK; id++) {
+		e = at[id] ? tok_adding_add(a, &d[at[id] - 1], why) : ERR_OK;
+		struct tok_token *t = e == ERR_OK && at[id] ? tok_adding_find(a, d[at[id] - 1].content) : NULL;
+		if (t)
+			t->configured = true;
+	}
+	free(at);
+	return e;
+}
+
+bool tok_adding_same(const struct tok_adding *a, const struct tok_adding *b)
+{
+	bool same_so_far = a->tokens.n == b->tokens.n;
+	for (size_t i = 0; i < a->tokens.n && same_so_far; i++) {
+		const struct tok_token *x = &a->tokens.p[i], *y = tok_adding_find(b, x->content);
+		same_so_far = y && x->id == y->id && x->lstrip == y->lstrip && x->rstrip == y->rstrip && x->single_word == y->single_word &&
+			      x->normalized == y->normalized;
+	}
+	return same_so_far;
+}
+
 enum err tok_define_read(const struct json_val *v, struct tok_define *ret_d, struct tok_why why)
 {
-	struct tok_define d = { 0 };
+	struct tok_define d = { .id = UINT64_MAX };
 	if (!json_str(json_get(v, STR("content")), &d.content))
 		return tok_say(why, ERR_SYNTAX, "an added token has no content");
+	(void)json_u64(json_get(v, STR("id")), &d.id);
 	d.single_word = json_true(json_get(v, STR("single_word")));
 	d.lstrip = json_true(json_get(v, STR("lstrip")));
 	d.rstrip = json_true(json_get(v, STR("rstrip")));

@@ -1,5 +1,5 @@
 /* load_config.c: what the workers' loader adds from tokenizer_config.json (and, when that has no added_tokens_decoder,
- * from special_tokens_map.json): more added tokens, the names of special ones, and BOS and EOS around a prompt. */
+ * from special_tokens_map.json and added_tokens.json): more added tokens, the names of special ones, and BOS and EOS around a prompt. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +17,9 @@ static const struct str NAMES[] = {
 };
 
 struct reading {
-	struct tok *t;
 	struct tok_adding *adding;
 	struct tok_why why;
+	bool again; /* see tok_worker_class */
 };
 
 void tok_set_around(struct tok *t, const uint32_t *before, size_t n_before, const uint32_t *after, size_t n_after)
@@ -36,28 +36,9 @@ void tok_set_around(struct tok *t, const uint32_t *before, size_t n_before, cons
 	t->n_after = n_after;
 }
 
-/* ---- added_tokens_decoder: {"151643": {content, ...}}, told in the order of its ids */
+/* ---- added_tokens_decoder: {"151643": {content, ...}} */
 
-static enum err add_in_order(struct reading *r, const struct tok_define *d, const uint64_t *ids, size_t n)
-{
-	uint64_t top = 0;
-	enum err e = ERR_OK;
-	for (size_t i = 0; i < n; i++)
-		top = MAX(top, ids[i] + 1);
-	if (top > TOK_MAX_VOCAB)
-		return tok_say(r->why, ERR_LIMIT, "added_tokens_decoder has an id of %d or more", TOK_MAX_VOCAB);
-	uint32_t *at = must_calloc(top + 1, sizeof(*at)); /* id -> place + 1 */
-	for (size_t i = 0; i < n; i++)
-		at[ids[i]] = (uint32_t)i + 1;
-	for (size_t id = 0; id < top && e == ERR_OK; id++) {
-		e = at[id] ? tok_adding_add(r->adding, &d[at[id] - 1], r->why) : ERR_OK;
-		struct tok_token *t = e == ERR_OK && at[id] ? tok_adding_find(r->adding, d[at[id] - 1].content) : NULL;
-		if (t)
-			t->configured = true;
-	}
-	free(at);
-	return e;
-}
+bool tok_config_lists(const struct tok_config *c) { return json_is(json_get(c->config, STR("added_tokens_decoder")), JSON_OBJECT); }
 
 static enum err read_decoder_list(struct reading *r, const struct json_val *list)
 {
@@ -65,18 +46,30 @@ static enum err read_decoder_list(struct reading *r, const struct json_val *list
 	if (n > TOK_MAX_ADDED)
 		return tok_say(r->why, ERR_LIMIT, "too many added tokens");
 	struct tok_define *d = must_calloc(n + 1, sizeof(*d));
-	uint64_t *ids = must_calloc(n + 1, sizeof(*ids));
 	enum err e = ERR_OK;
 	for (struct json_iter it = json_each(list); e == ERR_OK && json_next(&it); i++) {
 		e = tok_define_read(it.val, &d[i], r->why);
-		if (e == ERR_OK && (!str_to_u64(it.key, &ids[i]) || ids[i] == UINT64_MAX))
+		if (e == ERR_OK && !str_to_u64(it.key, &d[i].id))
 			e = tok_say(r->why, ERR_SYNTAX, "added_tokens_decoder has a key that is no id");
 	}
 	if (e == ERR_OK)
-		e = add_in_order(r, d, ids, n);
+		e = tok_adding_by_id(r->adding, d, n, r->why);
 	free(d);
-	free(ids);
 	return e;
+}
+
+/* added_tokens.json, {"<pad>": 32000}, counts when there is no such list. What it changes depends on the loader: only a file that
+ * says nothing new is taken. */
+static enum err check_added(const struct reading *r, const struct json_val *added)
+{
+	for (struct json_iter it = json_each(added); json_next(&it);) {
+		const struct tok_token *t = tok_adding_find(r->adding, it.key);
+		uint64_t id;
+		if (!t || !json_u64(it.val, &id) || id != t->id || t->lstrip || t->rstrip || t->single_word || t->normalized == t->special)
+			return tok_say(r->why, ERR_UNSUPPORTED, "added_tokens.json has another token %.*s than tokenizer.json",
+				STR_ARG(str_sub(it.key, 0, 100)));
+	}
+	return ERR_OK;
 }
 
 /* ---- named special tokens */
@@ -92,7 +85,11 @@ static enum err add_named(struct reading *r, const struct json_val *v)
 	}
 	const struct tok_token *have = tok_adding_find(r->adding, d.content);
 	if (!have)
-		return tok_adding_add(r->adding, &d, r->why);
+		TRY(tok_adding_add(r->adding, &d, r->why));
+	if (r->again)
+		TRY(tok_adding_add(r->adding, &(struct tok_define){ .content = d.content, .special = true }, r->why));
+	if (!have)
+		return ERR_OK;
 	if (have->configured || (have->lstrip == d.lstrip && have->rstrip == d.rstrip && have->single_word == d.single_word))
 		return ERR_OK;
 	return tok_say(r->why, ERR_UNSUPPORTED, "tokenizer.json and tokenizer_config.json disagree on the token %.*s", STR_ARG(d.content));
@@ -118,24 +115,26 @@ static enum err add_default(struct reading *r, const struct tok_worker_class *cl
 	return ERR_OK;
 }
 
-static enum err read_names(
-	struct reading *r, const struct json_val *config, const struct json_val *map, const struct tok_worker_class *class)
+/* special_tokens_map.json counts when there is no list by id. */
+static const struct json_val *named(const struct tok_config *c, struct str name)
+{
+	const struct json_val *v = tok_config_lists(c) ? NULL : json_get(c->map, name);
+	return v ? v : json_get(c->config, name);
+}
+
+static enum err add_names(struct reading *r, const struct tok_config *c)
 {
 	static const struct str LISTS[] = { STR_INIT("additional_special_tokens"), STR_INIT("extra_special_tokens") };
 	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
-		const struct json_val *v = json_get(map, NAMES[i]) ? json_get(map, NAMES[i]) : json_get(config, NAMES[i]);
+		const struct json_val *v = named(c, NAMES[i]);
 		if (!v)
-			TRY(add_default(r, class, NAMES[i]));
-		if (json_absent(v))
-			continue;
-		TRY(add_named(r, v));
-		keep_name(r->t, NAMES[i], v);
+			TRY(add_default(r, c->class, NAMES[i]));
+		else if (!json_absent(v))
+			TRY(add_named(r, v));
 	}
-	for (size_t i = 0; i < ARRAY_LEN(LISTS); i++) {
-		const struct json_val *v = json_get(map, LISTS[i]) ? json_get(map, LISTS[i]) : json_get(config, LISTS[i]);
-		for (struct json_iter it = json_each(v); json_next(&it);)
+	for (size_t i = 0; i < ARRAY_LEN(LISTS); i++)
+		for (struct json_iter it = json_each(named(c, LISTS[i])); json_next(&it);)
 			TRY(add_named(r, it.val));
-	}
 	return ERR_OK;
 }
 
@@ -147,14 +146,22 @@ static int tristate(const struct json_val *v)
 	return json_bool(v, &b) ? b : -1;
 }
 
-enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config *c, struct tok_why why)
+enum err tok_config_tokens(const struct tok_config *c, struct tok_adding *a, struct tok_why why)
 {
-	struct reading r = { t, a, why };
-	const struct json_val *list = json_get(c->config, STR("added_tokens_decoder"));
+	struct reading r = { a, why, c->class && c->class->again };
+	if (tok_config_lists(c))
+		TRY(read_decoder_list(&r, json_get(c->config, STR("added_tokens_decoder"))));
+	else
+		TRY(check_added(&r, c->added));
+	return add_names(&r, c);
+}
+
+enum err tok_config_read(struct tok *t, struct tok_config *c, struct tok_why why)
+{
 	if (json_true(json_get(c->config, STR("split_special_tokens"))))
 		return tok_say(why, ERR_UNSUPPORTED, "split_special_tokens is not supported");
-	TRY(read_decoder_list(&r, list));
-	TRY(read_names(&r, c->config, json_is(list, JSON_OBJECT) ? NULL : c->map, c->class));
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+		keep_name(t, NAMES[i], named(c, NAMES[i]));
 	c->add_bos = tristate(json_get(c->config, STR("add_bos_token")));
 	c->add_eos = tristate(json_get(c->config, STR("add_eos_token")));
 	return ERR_OK;

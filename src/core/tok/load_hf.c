@@ -388,36 +388,57 @@ static enum err use_pipeline(struct loading *l)
 	return ERR_OK;
 }
 
-static enum err add_tokens(struct loading *l, const struct json_val *list)
+static enum err tell_in_order(struct loading *l, const struct json_val *list, struct tok_adding *a)
 {
 	for (struct json_iter it = json_each(list); json_next(&it);) {
 		struct tok_define d;
 		TRY(tok_define_read(it.val, &d, l->why));
-		TRY(tok_adding_add(&l->adding, &d, l->why));
+		TRY(tok_adding_add(a, &d, l->why));
 	}
 	return ERR_OK;
 }
 
-/* A class that builds its pipeline anew forgets the file's tokens when the config lists some. With an unknown loader every
- * token of the file must be in that list, and the same. */
+static enum err tell_by_id(struct loading *l, const struct json_val *list, struct tok_adding *a)
+{
+	size_t n = json_len(list), i = 0;
+	if (n > TOK_MAX_ADDED)
+		return tok_say(l->why, ERR_LIMIT, "too many added tokens");
+	struct tok_define *d = must_calloc(n + 1, sizeof(*d));
+	enum err e = ERR_OK;
+	for (struct json_iter it = json_each(list); e == ERR_OK && json_next(&it); i++)
+		e = tok_define_read(it.val, &d[i], l->why);
+	if (e == ERR_OK)
+		e = tok_adding_by_id(a, d, n, l->why);
+	free(d);
+	return e;
+}
+
+/* `anew`: by a class that builds its pipeline anew. It forgets the file's tokens when the config lists some, else it takes them in the
+ * order of the ids that the file gives them, of one id the last. */
+static enum err tell_tokens(struct loading *l, const struct json_val *list, bool anew, struct tok_adding *a)
+{
+	if (!anew)
+		TRY(tell_in_order(l, list, a));
+	else if (!tok_config_lists(&l->c))
+		TRY(tell_by_id(l, list, a));
+	return tok_config_tokens(&l->c, a, l->why);
+}
+
+/* With an unknown loader both ways must give the same tokens. */
 static enum err read_tokens(struct loading *l, const struct json_val *list)
 {
-	bool listed = l->c.class && json_is(json_get(l->c.config, STR("added_tokens_decoder")), JSON_OBJECT);
-	if (!listed || l->loader != TOK_LOADER_5)
-		TRY(add_tokens(l, list));
-	TRY(tok_load_config(l->t, &l->adding, &l->c, l->why));
-	bool same = true;
-	for (struct json_iter it = json_each(list); listed && same && json_next(&it);) {
-		struct tok_define d;
-		TRY(tok_define_read(it.val, &d, l->why));
-		const struct tok_token *k = tok_adding_find(&l->adding, d.content);
-		same = k && k->configured && k->lstrip == d.lstrip && k->rstrip == d.rstrip && k->single_word == d.single_word &&
-		       k->normalized == d.normalized;
-	}
-	if (!same && l->loader == TOK_LOADER_ANY)
-		return tok_say(
+	TRY(tell_tokens(l, list, l->c.class && l->loader == TOK_LOADER_5, &l->adding));
+	if (!l->c.class || l->loader != TOK_LOADER_ANY)
+		return ERR_OK;
+	struct tok_adding anew;
+	tok_adding_init(&anew, l->adding.pieces, l->adding.vocab_size);
+	anew.strict = true;
+	enum err e = tell_tokens(l, list, true, &anew);
+	if (e == ERR_OK && !tok_adding_same(&l->adding, &anew))
+		e = tok_say(
 			l->why, ERR_UNSUPPORTED, "transformers 4 and 5 add different tokens here, and the worker's version is not known");
-	return ERR_OK;
+	tok_adding_done(&anew);
+	return e;
 }
 
 static enum err read_all(struct loading *l, const struct tok_files *f, const struct json_val *root, const struct json_val *model)
@@ -428,13 +449,15 @@ static enum err read_all(struct loading *l, const struct tok_files *f, const str
 	TRY(choose_pipeline(l, f, model));
 	TRY(use_pipeline(l));
 	tok_adding_init(&l->adding, &l->t->pieces, vocab_size);
+	l->adding.strict = l->loader != TOK_LOADER_FILES;
 	TRY(read_tokens(l, json_get(root, STR("added_tokens"))));
+	TRY(tok_config_read(l->t, &l->c, l->why));
 	TRY(tok_adding_finish(&l->adding, l->t, l->why));
 	TRY(tok_config_around(l->t, &l->c, l->loader, l->why));
 	return tok_finish_model(l->t, l->why);
 }
 
-enum { DOCS = 4 };
+enum { DOCS = 5 };
 
 /* An absent file is no document. */
 static enum err parse_files(const struct tok_files *f, struct json_doc *docs[DOCS], struct tok_why why)
@@ -447,6 +470,7 @@ static enum err parse_files(const struct tok_files *f, struct json_doc *docs[DOC
 		{ f->config, "tokenizer_config.json" },
 		{ f->special_map, "special_tokens_map.json" },
 		{ f->model_config, "config.json" },
+		{ f->added, "added_tokens.json" },
 	};
 	for (size_t i = 0; i < DOCS; i++) {
 		enum err e = files[i].text.n ? json_parse(files[i].text, TOK_MAX_FILE_BYTES, &docs[i]) : ERR_OK;
@@ -465,7 +489,9 @@ enum err tok_load_hf(struct tok *t, const struct tok_files *f, struct tok_why wh
 	tok_adding_init(&l.adding, &t->pieces, 0);
 	enum err e = parse_files(f, docs, why);
 	if (e == ERR_OK) {
-		l.c = (struct tok_config){ .config = root_of(docs[1]), .map = root_of(docs[2]), .add_bos = -1, .add_eos = -1 };
+		l.c = (struct tok_config){
+			.config = root_of(docs[1]), .map = root_of(docs[2]), .added = root_of(docs[4]), .add_bos = -1, .add_eos = -1
+		};
 		e = read_all(&l, f, root_of(docs[0]), root_of(docs[3]));
 	}
 	tok_adding_done(&l.adding);

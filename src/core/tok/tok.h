@@ -50,6 +50,7 @@ struct tok_files {
 	struct str tekken; /* tekken.json */
 	struct str config; /* tokenizer_config.json */
 	struct str special_map; /* special_tokens_map.json */
+	struct str added; /* added_tokens.json */
 	struct str model_config; /* config.json: its model_type; for TOK_LOADER_5 and _ANY */
 	enum tok_unicode unicode;
 	enum tok_loader loader;

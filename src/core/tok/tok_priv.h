@@ -113,7 +113,7 @@ struct tok_token {
 	struct str content; /* owned */
 	uint32_t id;
 	bool single_word, lstrip, rstrip, normalized, special;
-	bool listed, configured; /* while loading: it is in the list of special ones; the config's list tells its flags */
+	bool listed, configured; /* while loading: it is in the list of special ones; a list by id tells its flags */
 };
 struct tok_trie {
 	struct tok_trie_node {
@@ -284,11 +284,13 @@ enum err tok_say(struct tok_why why, enum err e, const char *fmt, ...) printf_li
 /* The reference's list of added tokens, as it grows by being told of tokens one after another. */
 struct tok_define {
 	struct str content;
+	uint64_t id; /* as the file says; UINT64_MAX: it does not */
 	bool single_word, lstrip, rstrip, normalized, special;
 };
 struct tok_adding {
 	const struct tok_pool *pieces;
 	uint32_t vocab_size; /* pieces of the model: new ids begin here */
+	bool strict; /* a token that is told again with other flags is refused: which of them count depends on too much */
 	VEC(struct tok_token) tokens; /* one for each id, with what was said last */
 	VEC(struct tok_define) special, plain; /* all that matches, in the order in which it is looked for */
 	struct map by_content; /* hash of the content -> index in tokens */
@@ -298,8 +300,11 @@ struct tok_adding {
 void tok_adding_init(struct tok_adding *a, const struct tok_pool *pieces, uint32_t vocab_size);
 void tok_adding_done(struct tok_adding *a);
 must_use enum err tok_adding_add(struct tok_adding *a, const struct tok_define *d, struct tok_why why);
+/* Many, in the order of their ids; of those with one id the last. */
+must_use enum err tok_adding_by_id(struct tok_adding *a, const struct tok_define *d, size_t n, struct tok_why why);
 struct tok_token *tok_adding_find(const struct tok_adding *a, struct str content);
-/* Reads {content, lstrip, rstrip, single_word, normalized, special}. */
+bool tok_adding_same(const struct tok_adding *a, const struct tok_adding *b); /* the same tokens with the same ids and flags? */
+/* Reads {content, id, lstrip, rstrip, single_word, normalized, special}. */
 struct json_val;
 must_use enum err tok_define_read(const struct json_val *v, struct tok_define *ret_d, struct tok_why why);
 /* Moves the tokens into t and builds its tries, byte strings and indexes. */
@@ -320,6 +325,7 @@ struct tok_worker_class {
 	enum tok_form form;
 	struct str stages[TOK_MAX_STAGES]; /* patterns */
 	enum tok_class_kind kind;
+	bool again; /* tells its special tokens again at the end, without flags */
 	struct {
 		struct str name, text;
 	} defaults[7]; /* special tokens when the config has no such member */
@@ -333,11 +339,13 @@ bool tok_pipeline_same(const struct tok_pipeline *a, const struct tok_pipeline *
 
 /* load_config.c: what tokenizer_config.json and special_tokens_map.json add; add_bos, add_eos: -1 when it does not say. */
 struct tok_config {
-	const struct json_val *config, *map; /* their roots, or NULL */
+	const struct json_val *config, *map, *added; /* their roots, or NULL */
 	const struct tok_worker_class *class; /* whose defaults count, or NULL */
 	int add_bos, add_eos;
 };
-must_use enum err tok_load_config(struct tok *t, struct tok_adding *a, struct tok_config *c, struct tok_why why);
+bool tok_config_lists(const struct tok_config *c); /* has it an added_tokens_decoder? */
+must_use enum err tok_config_tokens(const struct tok_config *c, struct tok_adding *a, struct tok_why why);
+must_use enum err tok_config_read(struct tok *t, struct tok_config *c, struct tok_why why); /* names; the rest of *c */
 must_use enum err tok_config_around(struct tok *t, const struct tok_config *c, enum tok_loader loader, struct tok_why why);
 void tok_set_around(struct tok *t, const uint32_t *before, size_t n_before, const uint32_t *after, size_t n_after);
 

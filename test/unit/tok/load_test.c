@@ -270,6 +270,128 @@ static void test_unknown_loader_wants_the_same_tokens(void **state)
 	buf_done(&b);
 }
 
+/* What tokenizers 0.23.3 (as the file stands) and transformers 5.19 (a class that builds anew) make of ids that do not fit: the first
+ * gives tokens ids in the file's order, the second in the order of the file's ids, of one id the last. */
+static void test_ids_that_do_not_fit(void **state)
+{
+	(void)state;
+#define OWN(id, content) "{\"id\":" #id ",\"content\":\"" content "\",\"normalized\":false,\"special\":true}"
+	enum { MOST = 7 };
+	static const struct {
+		const char *name, *list;
+		uint32_t files[MOST], anew[MOST];
+		size_t n_files, n_anew;
+		const char *unknown; /* a word of the refusal when the loader is not known; NULL: it loads */
+	} CASES[] = {
+		{ "as they are", OWN(9, "<x>") "," OWN(10, "<y>"), { 0, 9, 1, 10, 3 }, { 0, 9, 1, 10, 3 }, 5, 5, NULL },
+		{ "a gap", OWN(20, "<x>") "," OWN(22, "<y>"), { 0, 9, 1, 10, 3 }, { 0, 9, 1, 10, 3 }, 5, 5, NULL },
+		{ "two with one id", OWN(9, "<x>") "," OWN(9, "<y>"), { 0, 9, 1, 10, 3 }, { 0, 5, 7, 6, 1, 9, 3 }, 5, 7, "different" },
+		{ "out of order", OWN(10, "<x>") "," OWN(9, "<y>"), { 0, 9, 1, 10, 3 }, { 0, 10, 1, 9, 3 }, 5, 5, "different" },
+		{ "another piece's", OWN(3, "<x>"), { 0, 9, 1, 5, 6, 3 }, { 0, 9, 1, 5, 6, 3 }, 6, 6, NULL },
+		{ "a piece under another id", OWN(20, "ab"), { 0, 5, 7, 6, 1, 5, 6 }, { 0, 5, 7, 6, 1, 5, 6 }, 7, 7, NULL },
+		{ "one twice", OWN(9, "<x>") "," OWN(10, "<x>"), { 0, 9, 1, 5, 6, 3 }, { 0, 9, 1, 5, 6, 3 }, 6, 6, NULL },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		char why[256] = "";
+		struct buf b;
+		struct tok *t;
+		struct str text = strstr(CASES[i].list, "ab") ? STR("a<x>b<y>") : STR("a<x>b<y>ab");
+		buf_init(&b, 1 << 16);
+		assert_int_equal(buf_printf(&b, "{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL ",\"added_tokens\":[%s]}",
+					 CASES[i].list),
+			ERR_OK);
+		struct tok_files f = { .tokenizer_json = buf_str(&b), .config = STR("{\"tokenizer_class\":\"GPT2Tokenizer\"}") };
+		print_message("%s\n", CASES[i].name);
+		assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+		ids_are(t, text, CASES[i].files, CASES[i].n_files);
+		tok_free(t);
+		f.loader = TOK_LOADER_ANY;
+		assert_int_equal(tok_load(&f, why, sizeof(why), &t), CASES[i].unknown ? ERR_UNSUPPORTED : ERR_OK);
+		if (CASES[i].unknown)
+			assert_non_null(strstr(why, CASES[i].unknown));
+		else
+			tok_free(t);
+		f.loader = TOK_LOADER_5;
+		assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+		ids_are(t, text, CASES[i].anew, CASES[i].n_anew);
+		tok_free(t);
+		buf_done(&b);
+	}
+}
+
+/* The config's list by id: with an unknown loader its order must be the file's. */
+static void test_two_lists_in_another_order(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	struct tok_files f = { .tokenizer_json = STR("{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL
+						     ",\"added_tokens\":[" OWN(9, "<x>") "," OWN(10, "<y>") "]}"),
+		.config = STR("{\"tokenizer_class\":\"GPT2Tokenizer\",\"added_tokens_decoder\":{\"10\":" OWN(10, "<x>") ",\"9\":" OWN(9, "<y>") "}}") };
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, "<x><y>", 9, 10);
+	tok_free(t);
+	f.loader = TOK_LOADER_5;
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	IDS_ARE(t, "<x><y>", 10, 9);
+	tok_free(t);
+	f.loader = TOK_LOADER_ANY;
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+	assert_non_null(strstr(why, "different tokens"));
+}
+
+/* Which flags count depends on the order in which a loader tells tokens: refused, but for the file as it stands. */
+static void test_other_flags(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *list, *config;
+	} CASES[] = {
+		{ OWN(9, "<x>") ",{\"id\":10,\"content\":\"<x>\",\"rstrip\":true}", "{\"tokenizer_class\":\"GPT2Tokenizer\"}" },
+		{ OWN(9, "<x>"), "{\"added_tokens_decoder\":{\"9\":{\"content\":\"<x>\",\"normalized\":true}}}" },
+		{ "{\"id\":9,\"content\":\"<x>\",\"lstrip\":true,\"special\":true}", "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"eos_token\":\"<x>\"}" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		char why[256] = "";
+		struct buf b;
+		struct tok *t;
+		buf_init(&b, 1 << 16);
+		assert_int_equal(buf_printf(&b, "{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL ",\"added_tokens\":[%s]}",
+					 CASES[i].list),
+			ERR_OK);
+		struct tok_files f = { .tokenizer_json = buf_str(&b), .config = str_of(CASES[i].config) };
+		assert_int_equal(tok_load(&f, why, sizeof(why), &t), i == 2 ? ERR_UNSUPPORTED : ERR_OK);
+		if (i < 2)
+			tok_free(t);
+		f.loader = TOK_LOADER_5;
+		assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+		assert_non_null(strstr(why, "<x>"));
+		buf_done(&b);
+	}
+}
+
+/* added_tokens.json is taken when it says nothing new. */
+static void test_old_list_of_added_tokens(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	struct tok_files f = { .tokenizer_json = STR("{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL
+						     ",\"added_tokens\":[" OWN(9, "<x>") "]}"),
+		.added = STR("{\"<x>\":9}") };
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	tok_free(t);
+	static const char *const NEWS[] = { "{\"<x>\":9,\"<z>\":10}", "{\"<x>\":8}" };
+	for (size_t i = 0; i < 2; i++) {
+		f.added = str_of(NEWS[i]);
+		assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_UNSUPPORTED);
+		assert_non_null(strstr(why, "added_tokens.json"));
+	}
+	f.config = STR("{\"added_tokens_decoder\":{\"9\":" OWN(9, "<x>") "}}"); /* then nobody reads it */
+	assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+	tok_free(t);
+}
+
 static void test_fingerprint_depends_on_all(void **state)
 {
 	(void)state;
@@ -297,6 +419,10 @@ int main(void)
 		cmocka_unit_test(test_case_transformers_45488_worker_classes),
 		cmocka_unit_test(test_bos_depends_on_the_loader),
 		cmocka_unit_test(test_unknown_loader_wants_the_same_tokens),
+		cmocka_unit_test(test_ids_that_do_not_fit),
+		cmocka_unit_test(test_two_lists_in_another_order),
+		cmocka_unit_test(test_other_flags),
+		cmocka_unit_test(test_old_list_of_added_tokens),
 		cmocka_unit_test(test_fingerprint_depends_on_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
