@@ -125,6 +125,32 @@ def ci_runs_lint_and_tests_and_fails_with_either(h):
     h.script("dev", was)
 
 
+# Stand-ins for apt: only what is missing is asked for, and only yyjson and llhttp come from the next Debian.
+def what_is_missing_is_installed(h):
+    shutil.copy(ROOT / "script/install-packages", h.tree / "script/install-packages")
+    (h.tree / "etc").mkdir()
+    h.script("bin/dpkg-query", 'for name; do :; done\ngrep -qx "$name" "$(dirname "$0")/missing" || echo installed\n')
+    h.script("bin/apt-get", NOTE + f'case "$*" in *indextargets*) echo http://mirror/debian;; *" install "*) : >{h.tree}/bin/missing;; esac\n')
+    h.script("bin/apt-config", f'echo "sources={h.tree}/etc/ preferences={h.tree}/etc/"\n')
+    h.script("bin/dpkg", "echo /keys/debian-archive-keyring.gpg\n")
+    h.script("bin/id", "echo 0\n")
+    h.script("bin/missing", "")
+    assert h.run("script/install-packages", "build", "test") == (0, "", ""), "quick and silent when everything is there"
+    h.script("bin/missing", "libuv1-dev\nlibyyjson-dev\nclang-format\n")
+    code, said, calls = h.run("script/install-packages", "build", "test")
+    assert code == 0 and calls.splitlines()[-1].endswith("install -y --no-install-recommends libuv1-dev libyyjson-dev"), (said, calls)
+    pinned = (h.tree / "etc/kvasir-trixie")
+    if "VERSION_CODENAME=bookworm" in Path("/etc/os-release").read_text():
+        assert "Pin-Priority: -10" in pinned.read_text() and "Package: libyyjson0 libyyjson-dev libllhttp9.2 libllhttp-dev\nPin: release n=trixie\nPin-Priority: 500" in pinned.read_text()
+        assert "URIs: http://mirror/debian\nSuites: trixie" in (h.tree / "etc/kvasir-trixie.sources").read_text()
+    else:
+        assert not pinned.exists()
+    h.script("bin/missing", "libuv1-dev\n")
+    h.script("bin/id", "echo 1000\n")
+    code, said, calls = h.run("script/install-packages", "build")
+    assert code == 1 and "libuv1-dev" in said and "as root" in said and not calls, said
+
+
 # The generated pages are held against what the program says: one word less and the lint fails.
 def stale_pages_are_seen(h):
     shutil.copy(ROOT / "script/gen-docs", h.tree / "script/gen-docs")
@@ -143,7 +169,8 @@ def stale_pages_are_seen(h):
 def main():
     failed = 0
     tests = [help_and_wrong_words, build_installs_configures_compiles_and_publishes, test_runs_everything_under_release_and_again_under_asan,
-             lint_holds_the_rules_and_the_generated_pages, the_other_verbs_call_their_scripts, ci_runs_lint_and_tests_and_fails_with_either, stale_pages_are_seen]
+             lint_holds_the_rules_and_the_generated_pages, the_other_verbs_call_their_scripts, ci_runs_lint_and_tests_and_fails_with_either, what_is_missing_is_installed,
+             stale_pages_are_seen]
     with tempfile.TemporaryDirectory() as folder:
         for i, test in enumerate(tests):
             try:

@@ -89,6 +89,26 @@ static void case_router_177_two_choices_see_their_own_last_choice(void **state)
 	kit_done(&k);
 }
 
+/* Two at random are compared, not all: the fastest of eight wins its quarter of the draws, the slowest none. */
+static void p2c_compares_two_at_random(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k, 8, 10);
+	uint32_t got[8] = { 0 };
+	for (int i = 0; i < 8; i++)
+		sched_learn_peak(k.worker[i], 1e5 * (i + 1), (struct mono){ 0 });
+	for (int i = 0; i < 4000; i++) {
+		struct sched_ask a = kit_ask(&k);
+		const char *why;
+		got[sched_p2c_ewma.pick(&a, k.c, k.n, &why)]++;
+	}
+	assert_true(got[0] > 850 && got[0] < 1150 && got[7] == 0);
+	for (int i = 1; i < 8; i++)
+		assert_true(got[i] < got[i - 1]);
+	kit_done(&k);
+}
+
 static void p2c_leaves_a_slow_worker_and_comes_back(void **state)
 {
 	(void)state;
@@ -195,7 +215,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(least_request_is_even), cmocka_unit_test(least_request_ties_go_to_everybody), cmocka_unit_test(round_robin_takes_turns),
 		cmocka_unit_test(random_is_uneven_and_fair_in_the_long_run), cmocka_unit_test(case_router_177_two_choices_see_their_own_last_choice),
-		cmocka_unit_test(p2c_leaves_a_slow_worker_and_comes_back), cmocka_unit_test(consistent_hash_moves_only_the_keys_of_who_leaves),
+		cmocka_unit_test(p2c_compares_two_at_random), cmocka_unit_test(p2c_leaves_a_slow_worker_and_comes_back), cmocka_unit_test(consistent_hash_moves_only_the_keys_of_who_leaves),
 		cmocka_unit_test(consistent_hash_keeps_a_key_until_its_worker_is_full),
 		cmocka_unit_test(case_sglang_6164_ties_do_not_always_fall_to_the_same_worker),
 		cmocka_unit_test(alternates_are_other_workers_by_predicted_time),
