@@ -1,6 +1,8 @@
 """The demo, cut short: its ladder, table and picture over small workloads, then the gateway that is left until Ctrl-C."""
 import json
+import pathlib
 import re
+import runpy
 import shlex
 import signal
 import subprocess
@@ -12,14 +14,12 @@ from conftest import BIN_DIR, HERE, eventually
 
 SCRIPT = HERE.parent.parent / "script" / "demo.py"
 SHORT = """
-import sys
+import runpy, sys
 sys.argv = ["demo.py", "--json", {figures!r}]
-demo = {{"__name__": "demo", "__file__": {script!r}}}
-text = open({script!r}).read().replace('if __name__ == "__main__":\\n    main()', "")
-exec(compile(text, {script!r}, "exec"), demo)
+demo = runpy.run_path({script!r})["main"].__globals__
 for w in demo["WORKLOADS"]:
-    w.update(scale=10, warm=w["warm"] and (4, 5), ladder=w["ladder"][:2], seconds=10, show=w["ladder"][0])
-    w["flags"] += ["--question-tok", "300", "--output-tok", "4"] + (["--groups", "12", "--prefix-tok", "600"] if w["name"] == "shared-prefix" else [])
+    w.update(scale=6, warm=w["warm"] and (4, 2), ladder=[2, 4][:len(w["ladder"])], seconds=9, show=2)
+    w["flags"] += ["--question-tok", "300", "--output-tok", "4"] + (["--groups", "6", "--prefix-tok", "600"] if w["name"] == "shared-prefix" else [])
 demo["main"]()
 """
 
@@ -49,11 +49,38 @@ def test_each_workload_has_a_table_with_every_policy(played):
         assert text.count(word) >= 3, word
     rows = re.findall(r"^    (random|least-request|kv) .*?(\d+) ms +(\d+) ms +(\d+) ms +(\d+) % +(\d+)/min", text, re.M)
     assert [r[0] for r in rows] == ["random", "least-request", "kv"] * 3, text
-    shown = figures["shared-prefix"]["kv"]["4"]
+    shown = figures["shared-prefix"]["kv"]["2"]
     assert [int(x) for x in rows[2][1:]] == [round(shown["ttft_p50_s"] * 1e3), round(shown["ttft_p95_s"] * 1e3), round(shown["e2e_p50_s"] * 1e3),
                                              round(shown["hit_rate"] * 100), round(shown["goodput_rpm"])]
     assert text.count("knee (90 % in objective)") == 2 and text.count("kv against random: median TTFT") == 3 and "Objective: TTFT <= 2 s" in text
     assert len(re.findall(r"^    (?:random|least-request|kv) +█+ \d+ ms$", text, re.M)) == 9, "a picture of each"
+
+
+def test_a_machine_that_cannot_keep_up_is_named(monkeypatch, capsys):
+    demo = runpy.run_path(str(SCRIPT))["main"].__globals__
+    figures = dict(ttft_p50_s=1, ttft_p95_s=2, hit_rate=0, good=9, requests=9, errors=0)
+    lags = iter((0.01, 1.5))
+    monkeypatch.setitem(demo, "fleet", lambda *_: ("", "", []))
+    monkeypatch.setitem(demo, "play", lambda *_, **__: {**figures, "lag_p99_s": next(lags)})
+    demo["ladder"](demo["Demo"](), "kv", {**demo["WORKLOADS"][2], "ladder": [1, 2]})
+    first, second = capsys.readouterr().out.splitlines()
+    assert "BUSY" not in first and "MACHINE TOO BUSY: sent up to 1500 ms late" in second
+
+
+def test_a_rung_without_an_answer_is_shown_and_the_demo_goes_on(monkeypatch, capsys):
+    demo = runpy.run_path(str(SCRIPT))["main"].__globals__
+
+    def nobody_answers(argv, **_):
+        place = pathlib.Path(argv[argv.index("--out") + 1])
+        names = "requests good errors ttft_p50_s ttft_p95_s e2e_p50_s hit_rate goodput_rpm lag_p99_s".split()
+        (place / "summary.json").write_text(json.dumps({**dict.fromkeys(names, 0), "requests": 15, "errors": 15}))
+        return subprocess.CompletedProcess(argv, 1, stderr=b"none was answered well")
+    monkeypatch.setitem(demo, "fleet", lambda *_: ("", "", []))
+    monkeypatch.setitem(demo, "subprocess", type("stub", (), {"run": staticmethod(nobody_answers), "PIPE": None, "DEVNULL": None}))
+    rungs = {key: demo["ladder"](demo["Demo"](), key, demo["WORKLOADS"][2]) for key, _ in demo["POLICIES"]}
+    demo["table"](demo["WORKLOADS"][2], rungs)
+    text = capsys.readouterr().out
+    assert text.count("errors 15") == 3 and "not comparable" in text, text
 
 
 def test_what_it_shows_is_so(played):
@@ -62,8 +89,8 @@ def test_what_it_shows_is_so(played):
     for name in ("shared-prefix", "no-sharing"):
         for rate in figures[name]["kv"]:
             assert len({of[rate]["requests"] for of in figures[name].values() if rate in of}) == 1, (name, rate)
-    assert figures["shared-prefix"]["kv"]["4"]["hit_rate"] > figures["shared-prefix"]["random"]["4"]["hit_rate"]
-    assert all(p["8"]["hit_rate"] < 0.15 for p in figures["no-sharing"].values())
+    assert figures["shared-prefix"]["kv"]["2"]["hit_rate"] > figures["shared-prefix"]["random"]["2"]["hit_rate"]
+    assert all(p["2"]["hit_rate"] < 0.15 for p in figures["no-sharing"].values())
 
 
 def test_gateway_and_workers_stay_until_ctrl_c(played):
