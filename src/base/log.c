@@ -23,20 +23,51 @@ bool log_level_of(struct str name, enum log_level *ret_level)
 void log_set_level(enum log_level level) { current = (int)level; }
 bool log_on(enum log_level level) { return (int)level <= current; }
 
+static void put_digits(char *to, int n, int v)
+{
+	while (n--) {
+		to[n] = (char)('0' + v % 10);
+		v /= 10;
+	}
+}
+
+/* By hand: access lines have one each. */
+struct str log_time(int64_t unix_us, char room[LOG_TIME_BYTES])
+{
+	time_t s = (time_t)(unix_us / 1000000);
+	struct tm tm;
+	gmtime_r(&s, &tm);
+	memcpy(room, "0000-00-00T00:00:00.000Z", LOG_TIME_BYTES);
+	put_digits(room, 4, tm.tm_year + 1900);
+	put_digits(room + 5, 2, tm.tm_mon + 1);
+	put_digits(room + 8, 2, tm.tm_mday);
+	put_digits(room + 11, 2, tm.tm_hour);
+	put_digits(room + 14, 2, tm.tm_min);
+	put_digits(room + 17, 2, tm.tm_sec);
+	put_digits(room + 20, 3, (int)(unix_us / 1000 % 1000));
+	return (struct str){ room, LOG_TIME_BYTES };
+}
+
+static void clean(char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)p[i] < ' ' || p[i] == 127)
+			p[i] = '?';
+}
+
 void log_line(enum log_level level, const char *event, const char *fmt, ...)
 {
-	char line[4096];
+	char line[4096], room[LOG_TIME_BYTES];
 	struct timespec ts;
-	struct tm tm;
 	clock_gettime(CLOCK_REALTIME, &ts);
-	gmtime_r(&ts.tv_sec, &tm);
-	size_t n = strftime(line, sizeof(line), "ts=%Y-%m-%dT%H:%M:%S", &tm);
-	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03ldZ level=%s event=%s ", ts.tv_nsec / 1000000, names[level], event);
+	struct str at = log_time((int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000, room);
+	size_t n = (size_t)snprintf(line, sizeof(line), "ts=%.*s level=%s event=%s ", STR_ARG(at), names[level], event);
 	va_list ap;
 	va_start(ap, fmt);
 	int m = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
 	va_end(ap);
 	n = m < 0 ? n : MIN(n + (size_t)m, sizeof(line) - 2);
+	clean(line, n);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
 		return;   /* nobody to tell */

@@ -1,5 +1,6 @@
 /* base/log.h: one line per event on standard error: ts=… level=… event=WORD key=value…
- * Only edge, tool and cmd call it (rooms below return errors). Thread-safe: one write per line. Never pass secrets.
+ * Only edge, tool and cmd call it (rooms below return errors). Thread-safe: one write per line; control bytes in it become
+ * '?', so that no value begins a line of its own. Never pass secrets.
  *
  *   LOG_INFO("worker_up", "worker=%s models=%d", url, n);
  *   LOG_WARN_EVERY(10, "scrape_failed", ...)   at most one line per call site per 10 s, with suppressed=N when some were cut */
@@ -16,7 +17,14 @@ bool log_level_of(struct str name, enum log_level *ret_level);   /* error, warn,
 void log_set_level(enum log_level level);
 bool log_on(enum log_level level);
 void log_line(enum log_level level, const char *event, const char *fmt, ...) printf_like(3, 4);
+/* What stands behind ts=, in UTC with milliseconds: 2026-01-31T23:59:59.999Z. */
+enum { LOG_TIME_BYTES = 24 };
+struct str log_time(int64_t unix_us, char room[LOG_TIME_BYTES]);
 bool log_pass(struct log_gate *g, int every_s, uint64_t *ret_cut);
+/* Every value with a space in it is quoted: a line is nothing but key=value pairs. LOG_Q(s) writes one that is not ours to choose
+ * (names, paths, messages): %s in the format, no quotes around it. */
+enum { LOG_Q_BYTES = 256 };
+#define LOG_Q(s) log_quote(s, (char[LOG_Q_BYTES]){ 0 }, LOG_Q_BYTES)
 /* Writes s into out[cap] (NUL-terminated) as a log value: quoted when it has spaces, control bytes escaped, cut with "…". */
 const char *log_quote(struct str s, char *out, size_t cap);
 

@@ -68,8 +68,7 @@ void map_reserve(struct map *m, size_t n)
 
 void map_put(struct map *m, uint64_t key, uint64_t value)
 {
-	if ((m->n + 1) * 4 > m->cap * 3)
-		resize(m, m->cap ? m->cap * 2 : 16);
+	map_reserve(m, m->n + 1);
 	size_t i = seek(m, key);
 	m->n += !m->used[i];
 	m->used[i] = 1;

@@ -58,6 +58,7 @@ static bool invalid(struct sim_fail *f, const char *member, const char *type, co
 }
 
 static bool missing(struct sim_fail *f, const char *member) { return invalid(f, member, "missing", "Field required"); }
+
 /* ---- members -------------------------------------------------------------------------------------------------- */
 
 static bool read_bool(const struct json_val *body, const char *name, bool *out, struct sim_fail *f)

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/log.h"
@@ -53,12 +55,42 @@ static void values_are_quoted_where_they_must_be(void **state)
 	assert_int_equal(str_find(str_of(hostile), STR("\n")), SIZE_MAX);
 }
 
+static void a_time_is_written_in_one_form(void **state)
+{
+	(void)state;
+	char room[LOG_TIME_BYTES];
+	assert_true(str_eq(log_time(0, room), STR("1970-01-01T00:00:00.000Z")));
+	assert_true(str_eq(log_time(INT64_C(1709251199999999), room), STR("2024-02-29T23:59:59.999Z")));
+	assert_true(str_eq(log_time(INT64_C(4102444800001000), room), STR("2100-01-01T00:00:00.001Z")));
+}
+
+static void a_value_begins_no_line(void **state)
+{
+	(void)state;
+	int ends[2], old = dup(2);
+	char text[512];
+	assert_int_equal(pipe(ends), 0);
+	dup2(ends[1], 2);
+	LOG_WARN("test", "model=%s path=%s", "a\nevent=forged", LOG_Q(STR("a \x1b[31m")));
+	dup2(old, 2);
+	ssize_t n = read(ends[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = 0;
+	assert_non_null(strstr(text, " level=warn event=test model=a?event=forged path=\"a \\x1b[31m\"\n"));
+	assert_ptr_equal(strchr(text, '\n'), text + n - 1);
+	close(ends[0]);
+	close(ends[1]);
+	close(old);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(case_llmd_1171_a_line_that_is_off_does_no_work),
 		cmocka_unit_test(case_llmd_2404_a_repeated_line_is_cut_and_counted),
 		cmocka_unit_test(values_are_quoted_where_they_must_be),
+		cmocka_unit_test(a_time_is_written_in_one_form),
+		cmocka_unit_test(a_value_begins_no_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
