@@ -1,10 +1,11 @@
 """The simulator's HTTP side: shapes and counters a gateway depends on."""
+import socket
 import time
 
 import client
 import pytest
 from client import Client, call, chat
-from conftest import eventually
+from conftest import eventually, free_port
 from sim import Fleet, events_of, words
 
 
@@ -260,3 +261,16 @@ def test_the_stream_and_the_whole_say_the_same(fleet):
     whole = chat(fleet.port(0), body).json["choices"][0]["message"]["content"]
     events = events_of(chat(fleet.port(1), {**body, "stream": True}))
     assert "".join(e["choices"][0]["delta"].get("content", "") for e in events) == whole
+
+
+def test_an_address_that_cannot_be_bound_is_named(start):
+    """of a worker's three kinds of port the one that is taken"""
+    base = free_port(6)
+    ports = ["--workers", "2", "--port", base, "--profile", "instant", "--model", "m"]
+    for taken, scheme in ((base, "http"), (base + 1, "http"), (base + 3, "tcp"), (base + 5, "tcp")):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", taken))
+            s.listen()
+            p = start("kvasir-sim", *ports)
+            assert eventually(lambda p=p: not p.running(), 10) and p.wait() == 1, p.text
+        assert f"cannot bind {scheme}://127.0.0.1:{taken}: the address is in use" in p.text, p.text

@@ -33,6 +33,7 @@ struct io_zpub_opts {
 	const char *topic;                            /* "" by default */
 	unsigned buffer_steps;                        /* batches kept for replay, 10000 */
 	bool replay_has_topic;                        /* vLLM >= 0.26 framing (4 frames) or older (3) */
+	const char **ret_unbound;                     /* on IO: which of the endpoints; may be NULL */
 };
 /* IO: an endpoint cannot be bound. "tcp://127.0.0.1:*" takes a free port; io_zpub_endpoint() tells which ("" without replay). */
 must_use enum err io_zpub_open(struct io_zhub *h, const struct io_zpub_opts *o, struct io_zpub **ret_pub);

@@ -129,22 +129,25 @@ void io_zpub_destroy(struct io_zpub *p)
 
 /* ---- the loop's thread ------------------------------------------------------------------------------------- */
 
-static bool bind_to(void *socket, const char *endpoint, char *out, size_t cap)
+static bool bind_to(void *socket, const char *endpoint, char *out, size_t cap, const char **ret_unbound)
 {
-	return zmq_bind(socket, endpoint) == 0 && zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, out, &cap) == 0;
+	bool bound = zmq_bind(socket, endpoint) == 0 && zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, out, &cap) == 0;
+	if (!bound && ret_unbound)
+		*ret_unbound = endpoint;
+	return bound;
 }
 
 static bool bind_sockets(struct io_zpub *p, const struct io_zpub_opts *o)
 {
 	int unlimited = 0;
 	p->pub = io_zsocket(p->hub, ZMQ_PUB);
-	if (!bind_to(p->pub, o->pub_endpoint, p->endpoint, sizeof(p->endpoint)))
+	if (!bind_to(p->pub, o->pub_endpoint, p->endpoint, sizeof(p->endpoint), o->ret_unbound))
 		return false;
 	if (!o->replay_endpoint)
 		return true;
 	p->router = io_zsocket(p->hub, ZMQ_ROUTER);
 	must(zmq_setsockopt(p->router, ZMQ_SNDHWM, &unlimited, sizeof(unlimited)) == 0);    /* the ring bounds a replay */
-	return bind_to(p->router, o->replay_endpoint, p->replay_endpoint, sizeof(p->replay_endpoint));
+	return bind_to(p->router, o->replay_endpoint, p->replay_endpoint, sizeof(p->replay_endpoint), o->ret_unbound);
 }
 
 enum err io_zpub_open(struct io_zhub *h, const struct io_zpub_opts *o, struct io_zpub **ret_pub)

@@ -87,6 +87,13 @@ bool sim_worker_holds_response(const struct sim_worker *w, struct str id)
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
+/* For the start: later deaths and returns tell nobody. */
+static enum err cannot_bind(struct sim_worker *w, const char *address)
+{
+	snprintf(w->unbound, sizeof(w->unbound), "%s", address);
+	return ERR_IO;
+}
+
 static enum err open_server(struct sim_worker *w)
 {
 	const struct sim_options *o = w->fleet->o;
@@ -95,14 +102,19 @@ static enum err open_server(struct sim_worker *w)
 	h.max_header_bytes = 64 << 10;
 	h.idle_timeout_us = w->standing.idle_s > 0 ? (int64_t)(w->standing.idle_s * 1e6) : INT64_MAX / 4;
 	h.write_timeout_us = (int64_t)3600e6;
-	TRY(io_addr_of_host(str_of(o->host), (uint16_t)(o->port + w->n), &a));
-	return http_server_new(w->fleet->loop, &a, &h, &sim_route_ops, w, &w->server);
+	char address[128];
+	snprintf(address, sizeof(address), "http://%s:%u", o->host, o->port + w->n);
+	if (io_addr_of_host(str_of(o->host), (uint16_t)(o->port + w->n), &a) != ERR_OK ||
+		http_server_new(w->fleet->loop, &a, &h, &sim_route_ops, w, &w->server) != ERR_OK)
+		return cannot_bind(w, address);
+	return ERR_OK;
 }
 
 static enum err open_pub(struct sim_rank *r)
 {
 	const struct sim_options *o = r->w->fleet->o;
 	char events[128], replay[128];
+	const char *unbound = events;
 	uint32_t nth = r->w->n * o->ranks + r->n;
 	if (o->no_events)
 		return ERR_OK;
@@ -112,8 +124,10 @@ static enum err open_pub(struct sim_rank *r)
 		.replay_endpoint = replay,
 		.topic = o->topic,
 		.buffer_steps = o->replay_steps,
-		.replay_has_topic = !o->old_replay };
-	TRY(io_zpub_open(r->w->fleet->hub, &z, &r->pub));
+		.replay_has_topic = !o->old_replay,
+		.ret_unbound = &unbound };
+	if (io_zpub_open(r->w->fleet->hub, &z, &r->pub) != ERR_OK)
+		return cannot_bind(r->w, unbound);
 	io_zpub_mute_replay(r->pub, r->w->standing.mute_replay);
 	return ERR_OK;
 }
@@ -335,8 +349,8 @@ enum err sim_fleet_start(struct io_loop *loop, const struct sim_options *o, stru
 	for (uint32_t i = 0; i < o->workers && e == ERR_OK; i++) {
 		e = come_alive(&f->workers[i]);
 		if (e != ERR_OK)
-			snprintf(why, 256, "worker %u cannot bind %s: HTTP port %u, events from %u, replay from %u", i, o->host,
-				o->port + i, o->events_port + i * o->ranks, o->replay_port + i * o->ranks);
+			snprintf(why, 256, "worker %u cannot bind %s: the address is in use, not of this machine, or not allowed to this user", i,
+				f->workers[i].unbound);
 	}
 	if (e == ERR_OK)
 		*ret_fleet = f;

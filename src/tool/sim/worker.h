@@ -66,6 +66,7 @@ struct sim_worker {
 	double back_after_s; /* a death is due: < 0 stays dead */
 	bool dying, pumping;
 	uint32_t open_calls;
+	char unbound[128]; /* the address that it could not bind when it came alive */
 };
 
 struct sim_fleet {

@@ -84,7 +84,7 @@ static void until_subscribed(void)
 
 static void open_pair(bool has_topic, const char *topic, unsigned steps)
 {
-	struct io_zpub_opts o = { "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", topic, steps, has_topic };
+	struct io_zpub_opts o = { "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", topic, steps, has_topic, NULL };
 	assert_int_equal(io_zpub_open(hub, &o, &pub), ERR_OK);
 	assert_int_equal(io_zsub_open(hub, io_zpub_endpoint(pub, false), io_zpub_endpoint(pub, true), &sub_ops, &seen, &sub), ERR_OK);
 	kit_until_n(&seen.connected, 1);
@@ -217,7 +217,7 @@ static void test_publisher_restarts(void **state)
 	io_zpub_close(pub);
 	kit_until_n(&seen.lost, 1);
 	kit_run_us(50000);
-	struct io_zpub_opts o = { live, again, "", 100, true };
+	struct io_zpub_opts o = { live, again, "", 100, true, NULL };
 	assert_int_equal(io_zpub_open(hub, &o, &pub), ERR_OK);
 	kit_until_n(&seen.reconnected, 1);
 	until_subscribed();
@@ -251,11 +251,17 @@ static void test_flood_arrives_without_a_gap(void **state)
 
 static void test_bad_endpoints(void **state)
 {
-	struct io_zpub_opts o = { "tcp://203.0.113.1:1", NULL, NULL, 1, true };
+	const char *unbound = NULL;
+	struct io_zpub_opts o = { "tcp://203.0.113.1:1", NULL, NULL, 1, true, &unbound };
 	(void)state;
 	assert_int_equal(io_zsub_open(hub, "nonsense", NULL, &sub_ops, &seen, &sub), ERR_SYNTAX);
 	assert_int_equal(io_zsub_open(hub, "tcp://127.0.0.1:1", "tcp://", &sub_ops, &seen, &sub), ERR_SYNTAX);
 	assert_int_equal(io_zpub_open(hub, &o, &pub), ERR_IO);
+	assert_string_equal(unbound, o.pub_endpoint);
+	o.pub_endpoint = "tcp://127.0.0.1:*";
+	o.replay_endpoint = "tcp://203.0.113.1:2";
+	assert_int_equal(io_zpub_open(hub, &o, &pub), ERR_IO);
+	assert_string_equal(unbound, o.replay_endpoint);
 	assert_int_equal(io_zsub_open(hub, "tcp://127.0.0.1:1", NULL, &sub_ops, &seen, &sub), ERR_OK);
 	assert_int_equal(io_zsub_replay(sub, 0), ERR_UNSUPPORTED);
 	kit_run_us(300000);
