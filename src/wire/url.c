@@ -135,3 +135,38 @@ enum err url_put_host_port(struct buf *b, struct str host, bool ipv6, uint16_t p
 {
 	return buf_printf(b, ipv6 ? "[%.*s]:%u" : "%.*s:%u", STR_ARG(host), (unsigned)port);
 }
+
+enum err url_put_escaped(struct buf *b, struct str s)
+{
+	static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] != 0 && strchr(PLAIN, s.p[i]))
+			TRY(buf_add_byte(b, s.p[i]));
+		else
+			TRY(buf_printf(b, "%%%02X", (unsigned)(unsigned char)s.p[i]));
+	return ERR_OK;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+enum err url_put_unescaped(struct buf *b, struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] != '%') {
+			TRY(buf_add_byte(b, s.p[i]));
+			continue;
+		}
+		int high = i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1, low = i + 2 < s.n ? hex_digit(s.p[i + 2]) : -1;
+		if (high < 0 || low < 0 || high + low == 0)
+			return ERR_SYNTAX;
+		TRY(buf_add_byte(b, (char)(high << 4 | low)));
+		i += 2;
+	}
+	return ERR_OK;
+}

@@ -26,4 +26,9 @@ must_use enum err url_parse_host_port(struct str text, uint16_t default_port, st
 /* Appends "host:port" with brackets where needed: what a Host header and a log line show. */
 must_use enum err url_put_host_port(struct buf *b, struct str host, bool ipv6, uint16_t port);
 
+/* One segment of a path, or a value of a query: %XX where it is not a letter, a digit or one of "-._~". */
+must_use enum err url_put_escaped(struct buf *b, struct str s);
+/* Appends s with its %XX undone. SYNTAX: a '%' without two hexadecimal digits, or %00; what was appended stays then. */
+must_use enum err url_put_unescaped(struct buf *b, struct str s);
+
 #endif

@@ -1,4 +1,4 @@
-/* url_fuzz.c: what is taken apart can be put together and taken apart again. */
+/* url_fuzz.c: what is taken apart can be put together and taken apart again, what is escaped can be read back. */
 #include <stdint.h>
 
 #include "base/must.h"
@@ -20,5 +20,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(str_eq(again.host, hp.host) && again.port == hp.port && again.ipv6 == hp.ipv6);
 		buf_done(&b);
 	}
+	struct buf plain, escaped, back;
+	buf_init(&plain, size + 1);
+	buf_init(&escaped, 3 * size + 1);
+	buf_init(&back, size + 1);
+	if (url_put_unescaped(&plain, text) == ERR_OK) {
+		must(url_put_escaped(&escaped, buf_str(&plain)) == ERR_OK);
+		must(memchr(text.p ? text.p : "", 0, text.n) || (url_put_unescaped(&back, buf_str(&escaped)) == ERR_OK && str_eq(buf_str(&back), buf_str(&plain))));
+	}
+	buf_done(&plain);
+	buf_done(&escaped);
+	buf_done(&back);
 	return 0;
 }

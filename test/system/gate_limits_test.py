@@ -265,6 +265,7 @@ def test_what_the_http_server_refuses_has_an_id_and_an_access_line(start, up, se
     error = r.json["error"]
     assert r.headers["x-kvasir-reason"] == error["reason"] == reason and r.headers["x-request-id"] == error["request_id"]
     line = gw.log(r.headers["x-kvasir-request-id"] if known else r.headers["x-request-id"])
-    assert (line["status"], line["fault"], line["outcome"], line["path"]) == (str(status), reason, "refused", path)
+    assert (line["status"], line["fault"], line["outcome"], line["path"]) == (str(status), reason, "refused", path if known else "-")
+    assert int(line["bytes_out"]) == len(r.content)
     assert not known or (error["request_id"], line["client_id"]) == ("mine", "mine")
     assert gw.metric("kvasir_refused_total") == 1 and gw.settled() and not up.calls

@@ -1,5 +1,6 @@
 """The data port's paths, framing and strictness (issue 3, section 4)."""
 import json
+import re
 import socket
 
 import pytest
@@ -238,6 +239,50 @@ def test_unknown_model_and_missing_model(start, up):
         assert r.status == 200 and r.headers["x-kvasir-worker"] == second.url
         r = gw2.chat(body)
         assert r.status == 400 and r.json["error"]["param"] == "model" and "Several models" in r.json["error"]["message"], "two models: which is meant?"
+
+
+def test_what_is_not_known_is_named(gw):
+    """in the answer and in the log, bounded, and never in a metric's label"""
+    r = gw.chat({**CHAT, "model": "no \u00fcber\n" + "x" * 300})
+    assert r.status == 404 and r.json["error"]["message"].startswith("no pool serves the model 'no \u00fcber?xxx") and r.json["error"]["message"].endswith("x...'")
+    r = gw.call("GET", "/v1/nothing%20here/" + "y" * 300 + "?key=secret")
+    assert r.status == 404 and r.json["error"]["message"].startswith("the path /v1/nothing%20here/yyy") and "y... is not served" in r.json["error"]["message"]
+    line = gw.log(r.headers["x-request-id"])
+    assert line["path"] == "/v1/nothing%20here/" + "y" * 300 and "secret" not in str(line)
+    assert gw.metric('kvasir_requests_total{path="other"') == 1 and gw.metric('kvasir_requests_total{path="/') == 0
+
+
+def test_own_answers_count_their_bytes(gw):
+    for r in (gw.call("GET", "/v1/models"), gw.call("GET", "/version"), gw.call("GET", "/nowhere"), gw.chat("{")):
+        line = gw.log(r.headers["x-request-id"])
+        assert int(line["bytes_out"]) == len(r.content) > 0, line
+    r = gw.call("HEAD", "/v1/models")
+    assert gw.log(r.headers["x-request-id"])["bytes_out"] == "0"
+
+
+def test_a_model_by_its_name(start):
+    """what an SDK's models.retrieve asks; names have slashes, escaped or not"""
+    with Upstream(models=("Qwen/Qwen3-32B",)) as up:
+        gw = Gateway(start, up)
+        listed = gw.call("GET", "/v1/models").json["data"][0]
+        for path in ("Qwen/Qwen3-32B", "Qwen%2FQwen3-32B", "Qwen%2fQwen3%2D32B?x=1"):
+            r = gw.call("GET", f"/v1/models/{path}")
+            assert r.status == 200 and {**r.json, "created": 0} == {**listed, "created": 0}, path
+            assert gw.log(r.headers["x-request-id"])["outcome"] == "own"
+        for path, name in (("Qwen", "Qwen"), ("Qwen/Qwen3-32B/", "Qwen/Qwen3-32B/"), ("a%20b", "a b"), ("a%2", "a%2")):
+            r = gw.call("GET", f"/v1/models/{path}")
+            e = r.json["error"]
+            assert r.status == 404 and (e["code"], e["param"], e["message"]) == ("model_not_found", "model", f"no pool serves the model '{name}'"), e
+        r = gw.call("DELETE", "/v1/models/Qwen")
+        assert r.status == 405 and r.headers["allow"] == "GET, HEAD"
+
+
+def test_every_log_line_is_pairs_with_one_form_of_time(gw):
+    gw.chat()
+    gw.call("GET", "/nowhere")
+    assert eventually(lambda: "status=404" in gw.process.text, 3)
+    for line in gw.process.text.splitlines():
+        assert re.fullmatch(r'ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=\w+ event=\w+( \w+=("([^"\\]|\\.)*"|[^\s"]*))*', line), line
 
 
 # ---- headers

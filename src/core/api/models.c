@@ -71,6 +71,13 @@ static void put_model(struct json_writer *w, const struct api_model *m, int64_t 
 	json_put_close(w, '}');
 }
 
+enum err api_model_put(struct buf *b, const struct api_model *m, int64_t created_s)
+{
+	struct json_writer w = json_writer(b);
+	put_model(&w, m, created_s);
+	return json_writer_done(&w);
+}
+
 enum err api_models_put(struct buf *b, const struct api_model *models, size_t n, int64_t created_s)
 {
 	struct json_writer w = json_writer(b);

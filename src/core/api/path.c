@@ -10,6 +10,7 @@ static const struct api_path TABLE[] = {
 	ROW("POST", "/v1/chat/completions", CHAT, OPENAI, JSON, "chat_completions"),
 	ROW("POST", "/v1/completions", COMPLETIONS, OPENAI, JSON, "completions"),
 	ROW("GET", "/v1/models", MODELS, OPENAI, NONE, "models"),
+	ROW("GET", "/v1/models/{rest}", MODEL, OPENAI, NONE, "model"), /* names have slashes */
 	ROW("POST", "/v1/messages", MESSAGES, ANTHROPIC, JSON, "messages"),
 	ROW("POST", "/v1/messages/count_tokens", LOAD, ANTHROPIC, JSON, "count_tokens"),
 	ROW("POST", "/v1/responses", RESPONSES, RESPONSES, JSON, "responses"),
@@ -51,7 +52,12 @@ static bool matches(struct str pattern, struct str path, struct str *ret_id)
 {
 	if (str_eq(pattern, path) && !memchr(path.p, '{', path.n))
 		return true; /* the common case, without a search */
-	size_t brace = str_find(pattern, STR("{id}"));
+	size_t brace = str_find(pattern, STR("{rest}"));
+	if (brace != SIZE_MAX) {
+		*ret_id = str_skip(path, brace);
+		return path.n > brace && str_eq(str_sub(path, 0, brace), str_sub(pattern, 0, brace));
+	}
+	brace = str_find(pattern, STR("{id}"));
 	if (brace == SIZE_MAX)
 		return str_eq(pattern, path);
 	if (!str_eq(str_sub(path, 0, brace), str_sub(pattern, 0, brace)))

@@ -13,14 +13,15 @@ enum api_route {
 	API_ROUTE_MESSAGES,      /* likewise: `system` and `messages` */
 	API_ROUTE_LOAD,          /* proxied by load */
 	API_ROUTE_RESPONSE,      /* /v1/responses/{id}...: to the worker that made it */
-	API_ROUTE_MODELS         /* our own, merged list */
+	API_ROUTE_MODELS,        /* our own, merged list */
+	API_ROUTE_MODEL          /* one of it */
 };
 /* Whose shapes errors and usage have. API_DEFAULT: for errors on paths that are not in the table. */
 enum api_dialect { API_OPENAI, API_ANTHROPIC, API_RESPONSES, API_DEFAULT = API_OPENAI };
 enum api_body { API_BODY_NONE, API_BODY_JSON, API_BODY_FORM };
 
 struct api_path {
-	struct str method, path;        /* `{id}` in path stands for one segment */
+	struct str method, path;        /* `{id}` in path stands for one segment, `{rest}` at its end for one or more */
 	enum api_route route;
 	enum api_dialect dialect;
 	enum api_body body;             /* FORM: multipart, see api_form_model */
@@ -28,7 +29,7 @@ struct api_path {
 };
 
 /* target: path with or without query. NULL: unknown (404). HEAD finds the GET row.
- * *ret_id (may be NULL): what stood for {id}, else empty. */
+ * *ret_id (may be NULL): what stood for {id} or {rest}, as it came, else empty. */
 const struct api_path *api_path_find(struct str method, struct str target, struct str *ret_id);
 /* The methods that a known path takes, as an Allow header value ("POST"); NULL when the path is unknown in every method. */
 const char *api_path_allow(struct str target);

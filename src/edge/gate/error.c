@@ -1,12 +1,14 @@
 /* Answers of our own: whole replies, and errors in the shape that the client's SDK expects at whatever point it stands. */
-#include <stdio.h>
+#include <string.h>
 
+#include "base/utf8.h"
 #include "gate/gate_priv.h"
 
 void gate_reply(struct gate_req *r, int status, struct http_headers extra, struct str body)
 {
 	struct http_headers h = gate_headers_own(r, extra);
 	r->status = status;
+	r->bytes_out += str_eq(r->hr->method, STR("HEAD")) ? 0 : body.n;
 	gate_enter(r, GATE_REPLIED);
 	http_reply(r->hr, status, h, STR("application/json"), body);
 }
@@ -15,6 +17,41 @@ static struct api_error error_of(struct gate_req *r, enum err why, const char *m
 {
 	const char *id = r->client_id.n ? r->client_id.p : r->id;
 	return (struct api_error){ .why = why, .message = message, .param = param, .request_id = id };
+}
+
+/* At most this much of what a client sent stands in an answer: cut between characters, control and broken bytes as '?'. */
+enum { SHOWN_MAX_BYTES = 200 };
+
+static const char *shown(struct gate_req *r, struct str s)
+{
+	char *out = arena_new(&r->arena, char, SHOWN_MAX_BYTES + sizeof("..."));
+	size_t n = 0;
+	while (s.n > 0) {
+		uint32_t cp;
+		size_t used = utf8_next(s, &cp);
+		bool good = used > 1 || (used == 1 && cp >= ' ' && cp != 0x7f);
+		if (n + MAX(used, (size_t)1) > SHOWN_MAX_BYTES) {
+			memcpy(out + n, "...", 3);
+			break;
+		}
+		if (good)
+			memcpy(out + n, s.p, used);
+		else
+			out[n] = '?';
+		n += good ? used : 1;
+		s = str_skip(s, MAX(used, (size_t)1));
+	}
+	return out;
+}
+
+/* The words where nobody chose others: what is not known here is named. */
+static const char *words_of(struct gate_req *r, enum err why)
+{
+	if (why == ERR_UNKNOWN_MODEL && r->model_name.n)
+		return arena_printf(&r->arena, "no pool serves the model '%s'", shown(r, r->model_name));
+	if (why == ERR_UNKNOWN_PATH && r->hr)
+		return arena_printf(&r->arena, "the path %s is not served", shown(r, r->hr->path));
+	return NULL;
 }
 
 /* Refusals that pass by themselves say when to come back; 405 says what would do. */
@@ -54,8 +91,10 @@ static void cut_reply(struct gate_req *r, const struct api_error *e)
 {
 	struct buf *b = &r->gate->scratch;
 	buf_clear(b);
-	if (r->streaming && !r->raw && !r->saw_done && api_error_put_event(b, r->path->dialect, e, r->next_sequence) == ERR_OK)
+	if (r->streaming && !r->raw && !r->saw_done && api_error_put_event(b, r->path->dialect, e, r->next_sequence) == ERR_OK) {
 		http_reply_write(r->hr, buf_str(b));
+		r->bytes_out += buf_str(b).n;
+	}
 	gate_enter(r, GATE_REPLIED);
 	http_reply_cut(r->hr);
 }
@@ -89,7 +128,7 @@ void gate_call_drop(struct gate_req *r)
 
 void gate_fail(struct gate_req *r, enum err why, const char *message, const char *param)
 {
-	struct api_error e = error_of(r, why, message, param);
+	struct api_error e = error_of(r, why, message ? message : words_of(r, why), param);
 	if (r->state == GATE_REPLIED || r->state == GATE_OVER)
 		return;
 	gate_ids_leave(r);
@@ -110,5 +149,7 @@ void gate_refuse(struct gate_req *r, const struct http_refusal *x)
 	e.status = r->status = x->status;
 	gate_enter(r, GATE_REPLIED);
 	count_refused(r, x->why);
-	http_refuse(x, gate_headers_own(r, error_headers(r, x->why, x->status)), error_body(r, &e));
+	struct str body = error_body(r, &e);
+	r->bytes_out += body.n;
+	http_refuse(x, gate_headers_own(r, error_headers(r, x->why, x->status)), body);
 }

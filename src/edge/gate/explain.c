@@ -11,7 +11,7 @@ void gate_explain(struct gate *g, struct str method, struct str target, struct s
 	r->explain_arg = arg;
 	r->path = api_path_find(method, target, &r->path_id);
 	r->path_id = arena_str(&r->arena, r->path_id);
-	if (!r->path || r->path->route == API_ROUTE_MODELS || r->path->body == API_BODY_FORM) {
+	if (!r->path || r->path->route == API_ROUTE_MODELS || r->path->route == API_ROUTE_MODEL || r->path->body == API_BODY_FORM) {
 		gate_fail(r, ERR_UNKNOWN_PATH, NULL, NULL);
 		return;
 	}

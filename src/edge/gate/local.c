@@ -66,7 +66,8 @@ bool gate_text_form(const struct gate_req *r, enum text_form *ret_form)
 	case API_ROUTE_MESSAGES: *ret_form = TEXT_MESSAGES; return true;
 	case API_ROUTE_LOAD:
 	case API_ROUTE_RESPONSE:
-	case API_ROUTE_MODELS: break;
+	case API_ROUTE_MODELS:
+	case API_ROUTE_MODEL: break;
 	}
 	return false;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "gate/gate_priv.h"
 #include "obs/record.h"
 
@@ -100,16 +101,26 @@ static void put_times(struct obs_record *o, struct gate_req *r, struct mono now)
 	obs_record_u64(o, "bytes_out", r->bytes_out);
 }
 
+/* A path of ours by its label, as in the metrics; another as it came, without its query. */
+static struct str shown_path(const struct gate_req *r)
+{
+	if (r->path)
+		return str_of(r->path->label);
+	return r->hr ? r->hr->path : (struct str){ 0 };
+}
+
 static void log_line_of(struct gate_req *r, struct mono now)
 {
 	struct gate *g = r->gate;
 	struct obs_record o;
+	char at[LOG_TIME_BYTES];
 	obs_record_begin(&o, &g->log);
-	obs_record_us(&o, "ts", io_unix_us() / 1000);
+	obs_record_str(&o, "ts", log_time(io_unix_us(), at));
+	obs_record_str(&o, "level", STR("info"));
 	obs_record_str(&o, "event", STR("access"));
 	obs_record_str(&o, "id", str_of(r->id));
 	obs_record_str(&o, "client_id", r->client_id);
-	obs_record_str(&o, "path", str_of(r->path ? r->path->label : "other"));
+	obs_record_str(&o, "path", shown_path(r));
 	obs_record_str(&o, "model", r->model_name);
 	obs_record_i64(&o, "status", r->status);
 	obs_record_str(&o, "outcome", str_of(gate_outcome_words[r->outcome]));

@@ -72,7 +72,6 @@ static void administration_is_absent(void **state)
 		"/V1/completions",
 		"/v1/completions;x",
 		"/v1/completions%3f",
-		"/v1/models/x",
 	};
 	static const char *const METHODS[] = { "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS" };
 	for (size_t i = 0; i < ARRAY_LEN(DENIED); i++) {
@@ -90,6 +89,21 @@ static void methods(void **state)
 	assert_null(find("HEAD", "/v1/chat/completions"));
 	assert_string_equal(api_path_allow(STR("/v1/chat/completions?a")), "POST");
 	assert_string_equal(api_path_allow(STR("/v1/models")), "GET, HEAD");
+}
+
+static void names_of_models_have_slashes(void **state)
+{
+	(void)state;
+	struct str id;
+	assert_int_equal(api_path_find(STR("GET"), STR("/v1/models/m?x=1"), &id)->route, API_ROUTE_MODEL);
+	assert_true(str_eq(id, STR("m")));
+	assert_int_equal(api_path_find(STR("HEAD"), STR("/v1/models/Qwen/Qwen3-32B"), &id)->route, API_ROUTE_MODEL);
+	assert_true(str_eq(id, STR("Qwen/Qwen3-32B")));
+	assert_int_equal(api_path_find(STR("GET"), STR("/v1/models/{rest}"), &id)->route, API_ROUTE_MODEL);
+	assert_true(str_eq(id, STR("{rest}")));
+	assert_null(find("GET", "/v1/models/"));
+	assert_null(find("DELETE", "/v1/models/m"));
+	assert_string_equal(api_path_allow(STR("/v1/models/a/b")), "GET, HEAD");
 }
 
 static void ids_of_responses(void **state)
@@ -128,7 +142,7 @@ int main(void)
 		cmocka_unit_test(known),
 		cmocka_unit_test(administration_is_absent),
 		cmocka_unit_test(methods),
-		cmocka_unit_test(ids_of_responses),
+		cmocka_unit_test(names_of_models_have_slashes), cmocka_unit_test(ids_of_responses),
 		cmocka_unit_test(case_litellm_35666_labels_are_fixed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

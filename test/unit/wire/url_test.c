@@ -106,8 +106,30 @@ static void pairs(void **state)
 	buf_done(&b);
 }
 
+static void escapes(void **state)
+{
+	(void)state;
+	struct buf b;
+	buf_init(&b, 100);
+	assert_int_equal(url_put_escaped(&b, STR("Qwen/Q 3?%\xc3\xa4~")), ERR_OK);
+	assert_true(str_eq(buf_str(&b), STR("Qwen%2FQ%203%3F%25%C3%A4~")));
+	struct buf back;
+	buf_init(&back, 100);
+	assert_int_equal(url_put_unescaped(&back, buf_str(&b)), ERR_OK);
+	assert_true(str_eq(buf_str(&back), STR("Qwen/Q 3?%\xc3\xa4~")));
+	buf_clear(&back);
+	assert_int_equal(url_put_unescaped(&back, STR("a%2fb+c/d%7E")), ERR_OK);
+	assert_true(str_eq(buf_str(&back), STR("a/b+c/d~")));
+	static const char *const BAD[] = { "%", "a%2", "%g0", "%0g", "%00", "%%20" };
+	for (size_t i = 0; i < ARRAY_LEN(BAD); i++)
+		if (url_put_unescaped(&back, str_of(BAD[i])) != ERR_SYNTAX)
+			fail_msg("taken: %s", BAD[i]);
+	buf_done(&back);
+	buf_done(&b);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(urls), cmocka_unit_test(pairs) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(urls), cmocka_unit_test(pairs), cmocka_unit_test(escapes) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
