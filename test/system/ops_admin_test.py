@@ -109,6 +109,9 @@ def test_decisions(start):
         assert eventually(lambda: sum(w["index_blocks"] for w in g.workers()) > 3, 3)
     got = admin(g, "/api/v1/decisions?last=2").json["decisions"]
     assert [d["request_id"] for d in got] == [ids[2], ids[1]]
+    for query in ("last=x", "last=0", "last=-1", "last", "first=1", "last=1&x=2"):
+        r = admin(g, f"/api/v1/decisions?{query}")
+        assert r.status == 400 and "allowed is last=N" in r.json["error"]["message"], query
     d = admin(g, f"/api/v1/decisions/{ids[2]}").json
     assert d == {**got[0], "age_ms": d["age_ms"]} and d["outcome"] == "done" and d["ids"] == "keys"
     assert len(d["candidates"]) == 2 and sum(c["chosen"] for c in d["candidates"]) == 1

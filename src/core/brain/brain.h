@@ -58,7 +58,7 @@ void brain_fact_models(struct brain *b, brain_worker w, const struct brain_model
 /* From /metrics: provisional until events say better. ranks >= 1; blocks is the sum over ranks. */
 void brain_fact_cache(struct brain *b, brain_worker w, uint32_t block_size, uint64_t blocks, uint32_t ranks, bool prefix_caching, struct mono now);
 void brain_fact_gauges(struct brain *b, brain_worker w, uint32_t rank, uint32_t running, uint32_t waiting, double kv_usage, struct mono now);
-enum brain_probe { BRAIN_PROBE_OK, BRAIN_PROBE_CONNECT_FAILED, BRAIN_PROBE_BAD_STATUS, BRAIN_PROBE_TIMEOUT, BRAIN_PROBE_UNAUTHORIZED };
+enum brain_probe { BRAIN_PROBE_OK, BRAIN_PROBE_CONNECT_FAILED, BRAIN_PROBE_BAD_STATUS, BRAIN_PROBE_TIMEOUT, BRAIN_PROBE_NOT_FOUND, BRAIN_PROBE_UNAUTHORIZED };
 void brain_fact_probe(struct brain *b, brain_worker w, enum brain_probe r, struct mono now);
 /* Events of a rank. `seen`: events are reachable (false: approximate mode); uncertain: a gap that could not be mended. */
 void brain_kv_status(struct brain *b, brain_worker w, uint32_t rank, bool seen, bool uncertain, struct mono now);
@@ -81,6 +81,7 @@ struct brain_ask {
 	brain_worker pinned;             /* previous_response_id: only this worker; 0 = any */
 	bool dry_run;                    /* explain --body: nothing is counted */
 	const char *request_id;          /* ours, for the receipt */
+	struct str client_id;            /* the client's own, which others may use too; "" = none */
 };
 struct brain_leg {
 	brain_worker worker;
@@ -153,11 +154,12 @@ uint64_t brain_generation(const struct brain *b);        /* changes whenever mod
 
 struct brain_candidate { brain_worker worker; int32_t rank; uint32_t hit_tok; uint32_t in_flight; uint64_t prefill_tok; int64_t ttft_us; enum brain_health health; const char *note; };
 struct brain_receipt {
-	uint64_t id; struct str request_id, model; struct mono at; const char *reason, *ids;   /* ids: "keys", or why not */
+	uint64_t id; struct str request_id, client_id, model; struct mono at; const char *reason, *ids;   /* ids: "keys", or why not */
 	uint32_t prompt_tok; uint32_t max_hit_tok; uint32_t n_candidates; const struct brain_candidate *candidates; uint32_t chosen;   /* chosen: index in candidates */
 	int64_t ttft_predicted_us, ttft_measured_us; uint32_t cached_reported, output_tok; const char *outcome;
 };
 uint64_t brain_receipt_newest(const struct brain *b);                            /* ids ascend by one; 0: none yet */
+/* By our id; else the newest of those that a client gave this id. */
 bool brain_receipt_find(const struct brain *b, struct str request_id, struct arena *a, struct brain_receipt *ret);
 bool brain_receipt_get(const struct brain *b, uint64_t id, struct arena *a, struct brain_receipt *ret);
 

@@ -58,7 +58,7 @@ struct brain_ticket {
 
 struct brain_receipt_entry {
 	uint64_t id;                     /* 0: empty */
-	char request_id[BRAIN_NAME_MAX], model[BRAIN_NAME_MAX];
+	char request_id[BRAIN_NAME_MAX], client_id[BRAIN_NAME_MAX], model[BRAIN_NAME_MAX];
 	struct mono at;
 	const char *reason, *ids, *outcome;
 	uint32_t prompt_tok, max_hit_tok, n_candidates, chosen, cached_reported, output_tok;

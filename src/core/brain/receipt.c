@@ -62,6 +62,7 @@ uint64_t brain_receipt_begin(struct brain *b, const struct brain_ask *a, const s
 	r->ids = a->prompt ? (a->no_lookup ? "keys, but the engine will not look" : "keys") : a->no_ids_why ? a->no_ids_why : "no token ids";
 	r->outcome = a->dry_run ? "asked only" : "in flight";
 	copy_name(r->request_id, str_of(a->request_id));
+	copy_name(r->client_id, a->client_id);
 	copy_name(r->model, a->model);
 	put_candidates(b, r, &p->legs[0]);
 	return id;
@@ -73,7 +74,8 @@ static struct brain_receipt copy_out(const struct brain_receipt_entry *r, struct
 {
 	struct brain_candidate *list = arena_new(a, struct brain_candidate, r->n_candidates);
 	memcpy(list, r->candidates, r->n_candidates * sizeof(*list));
-	return (struct brain_receipt){ .id = r->id, .request_id = arena_str(a, str_of(r->request_id)), .model = arena_str(a, str_of(r->model)),
+	return (struct brain_receipt){ .id = r->id, .request_id = arena_str(a, str_of(r->request_id)),
+		.client_id = arena_str(a, str_of(r->client_id)), .model = arena_str(a, str_of(r->model)),
 		.at = r->at, .reason = r->reason, .ids = r->ids, .prompt_tok = r->prompt_tok, .max_hit_tok = r->max_hit_tok,
 		.n_candidates = r->n_candidates, .candidates = list, .chosen = r->chosen, .ttft_predicted_us = r->ttft_predicted_us,
 		.ttft_measured_us = r->ttft_measured_us, .cached_reported = r->cached_reported, .output_tok = r->output_tok, .outcome = r->outcome };
@@ -84,14 +86,18 @@ uint64_t brain_receipt_newest(const struct brain *b) { return b->next_receipt - 
 bool brain_receipt_find(const struct brain *b, struct str request_id, struct arena *a, struct brain_receipt *ret)
 {
 	struct str wanted = str_sub(request_id, 0, BRAIN_NAME_MAX - 1);
-	for (uint64_t id = b->next_receipt - 1; id && b->next_receipt - id <= b->opts.receipts; id--) {
+	const struct brain_receipt_entry *found = NULL;
+	for (uint64_t id = b->next_receipt - 1; wanted.n && id && b->next_receipt - id <= b->opts.receipts; id--) {
 		const struct brain_receipt_entry *r = &b->receipts[id % b->opts.receipts];
-		if (str_eq(str_of(r->request_id), wanted)) {
-			*ret = copy_out(r, a);
-			return true;
-		}
+		bool ours = str_eq(str_of(r->request_id), wanted);
+		if (ours || (!found && str_eq(str_of(r->client_id), wanted)))
+			found = r;
+		if (ours)
+			break;
 	}
-	return false;
+	if (found)
+		*ret = copy_out(found, a);
+	return found != NULL;
 }
 
 bool brain_receipt_get(const struct brain *b, uint64_t id, struct arena *a, struct brain_receipt *ret)

@@ -119,6 +119,7 @@ void gate_ask(struct gate_req *r)
 		.pinned = r->pinned,
 		.dry_run = r->explain,
 		.request_id = r->id,
+		.client_id = r->client_id,
 	};
 	gate_enter(r, GATE_ASK);
 	r->asking = true;

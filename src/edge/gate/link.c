@@ -175,6 +175,7 @@ static struct letter *ask_letter(const struct brain_ask *a)
 	m->ask = *a;
 	m->ask.model = arena_str(&m->arena, a->model);
 	m->ask.pool = arena_str(&m->arena, a->pool);
+	m->ask.client_id = arena_str(&m->arena, a->client_id);
 	if (a->request_id)
 		m->ask.request_id = arena_str(&m->arena, str_of(a->request_id)).p;
 	if (a->prompt)

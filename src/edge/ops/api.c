@@ -246,6 +246,7 @@ void ops_put_receipt(const struct ops *o, const struct brain_receipt *r, struct 
 	json_put_open(w, '{');
 	ops_u64(w, "id", r->id);
 	ops_str(w, "request_id", r->request_id);
+	ops_str(w, "client_request_id", r->client_id);
 	ops_str(w, "model", r->model);
 	ops_ms(w, "age_ms", mono_diff_us(io_now(o->loop), r->at));
 	ops_str(w, "reason", str_of(r->reason));
@@ -269,11 +270,25 @@ void ops_put_receipt(const struct ops *o, const struct brain_receipt *r, struct 
 	arena_done(&a);
 }
 
+enum { LAST_DEFAULT = 20 };
+
+bool ops_last(struct str query, uint64_t *ret_n)
+{
+	for (struct str pair, key, value; query.n > 0;) {
+		str_cut(query, '&', &pair, &query);
+		(void)str_cut(pair, '=', &key, &value);
+		if (!str_eq(key, STR("last")) || !str_to_u64(value, ret_n) || *ret_n == 0)
+			return false;
+	}
+	return true;
+}
+
 bool ops_decisions_open(struct ops_page *p)
 {
 	ops_page_open(p, "decisions");
 	p->receipt = brain_receipt_newest(feed_brain(p->ops->feed));
-	p->left = ops_query_u64(p->req->query, STR("last"), 20);
+	p->left = LAST_DEFAULT;
+	(void)ops_last(p->req->query, &p->left);
 	return false;
 }
 

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "wire/url.h"
+
 /* A request under way: its body is still coming (only explain has one), or its answer is written in pieces. */
 struct pending { struct ops *ops; struct buf body; bool over, asked; struct ops_page *page; };
 
@@ -49,17 +51,6 @@ static void get_livez(struct ops *o, struct http_req *r)
 	text(r, 200, STR("ok\n"));
 }
 
-uint64_t ops_query_u64(struct str query, struct str name, uint64_t otherwise)
-{
-	for (struct str pair, key, value; query.n > 0;) {
-		str_cut(query, '&', &pair, &query);
-		uint64_t v;
-		if (str_cut(pair, '=', &key, &value) && str_eq(key, name) && str_to_u64(value, &v))
-			return v;
-	}
-	return otherwise;
-}
-
 static void finish(struct http_req *r, int status, struct json_writer *w, struct buf *b)
 {
 	if (json_writer_done(w) == ERR_OK)
@@ -102,14 +93,17 @@ static void get_tokenizers(struct ops *o, struct http_req *r)
 #define DECISION STR("/api/v1/decisions/")
 static void get_decision(struct ops *o, struct http_req *r)
 {
-	struct buf b;
+	struct buf b, id;
 	struct json_writer w = begin(&b);
-	if (ops_put_decision(o, str_skip(r->path, DECISION.n), &w)) {
+	buf_init(&id, 1024);
+	if (url_put_unescaped(&id, str_skip(r->path, DECISION.n)) == ERR_OK && ops_put_decision(o, buf_str(&id), &w)) {
 		finish(r, 200, &w, &b);
-		return;
+	} else {
+		buf_done(&b);
+		ops_reply_error(r, 404, "not_found",
+		                "no decision of this id is remembered: wanted is a number, an x-kvasir-request-id or a client's own x-request-id, of one of the last requests that were routed (option receipts says how many are kept)");
 	}
-	buf_done(&b);
-	ops_reply_error(r, 404, "not_found", "no decision of this id is remembered (option receipts says how many are kept)");
+	buf_done(&id);
 }
 
 static ops_part *const workers[] = { ops_gather, ops_workers_open, ops_workers, ops_page_close, NULL };
@@ -117,6 +111,7 @@ static ops_part *const pools[] = { ops_gather, ops_pools, ops_page_close, NULL }
 static ops_part *const decisions[] = { ops_decisions_open, ops_decisions, ops_page_close, NULL };
 
 #define METRICS "/metrics"
+#define DECISIONS "/api/v1/decisions"
 /* Answered at once, or in pieces. */
 struct route { const char *path; void (*answer)(struct ops *o, struct http_req *r); ops_part *const *parts; };
 static const struct route routes[] = {
@@ -128,7 +123,7 @@ static const struct route routes[] = {
 	{ "/api/v1/pools", NULL, pools },
 	{ "/api/v1/index", get_index, NULL },
 	{ "/api/v1/tokenizers", get_tokenizers, NULL },
-	{ "/api/v1/decisions", NULL, decisions },
+	{ DECISIONS, NULL, decisions },
 };
 #define EXPLAIN STR("/api/v1/explain")
 
@@ -168,9 +163,12 @@ static void on_request(void *arg, struct http_req *r)
 	struct ops *o = arg;
 	bool get = str_eq(r->method, STR("GET")) || str_eq(r->method, STR("HEAD"));
 	const struct route *route = route_of(r->path);
+	uint64_t last;
 	r->user = NULL;
 	if (str_eq(r->path, EXPLAIN) && str_eq(r->method, STR("POST"))) {
 		pending_new(o, r);
+	} else if (route != NULL && get && str_eq(r->path, STR(DECISIONS)) && !ops_last(r->query, &last)) {
+		ops_reply_error(r, 400, "bad_request", "the query is not understood: allowed is last=N, a number from 1 up");
 	} else if (route != NULL && get && route->parts != NULL) {
 		bool text = str_eq(r->path, STR(METRICS));
 		pending_new(o, r)->page = ops_page_start(o, r, text ? STR("text/plain; version=0.0.4; charset=utf-8") : STR("application/json"), route->parts);

@@ -78,7 +78,8 @@ void ops_explain(struct ops *o, struct http_req *r, struct str target, struct st
 void ops_explain_gone(struct ops *o, struct http_req *r);
 void ops_explain_free(struct ops *o);
 
-uint64_t ops_query_u64(struct str query, struct str name, uint64_t otherwise);
+/* The query of decisions: last=N or nothing. False: something else. */
+bool ops_last(struct str query, uint64_t *ret_n);
 void ops_reply_json(struct http_req *r, int status, const struct buf *b);
 void ops_reply_error(struct http_req *r, int status, const char *code, const char *message);
 

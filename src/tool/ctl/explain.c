@@ -5,6 +5,12 @@
 
 #include "ctl/ctl_priv.h"
 #include "io/file.h"
+#include "wire/url.h"
+
+#define USAGE                                                                                                                 \
+	"usage: kvasir explain [--admin URL] [REQUEST_ID | --last N | --body FILE [--path /v1/completions]] [-o table|json]\n" \
+	"Shows why a request went where it went; --body asks where it would go and sends nothing. REQUEST_ID is the gateway's\n" \
+	"(x-kvasir-request-id) or the client's own (x-request-id; of several requests with the same one, the last).\n"
 
 struct args {
 	struct str admin, id, body_file, path, format;
@@ -85,6 +91,7 @@ static enum err print_receipt(struct buf *b, const struct json_val *r, bool dry)
 	(void)json_str(json_get(r, STR("reason")), &reason);
 	TRY(buf_printf(b, "%s %.*s: %.*s\n", dry ? "dry run" : "request", STR_ARG(id), STR_ARG(reason)));
 	enum err e = ERR_OK;
+	put(b, &e, "client's id", json_get(r, STR("client_request_id")), "");
 	put(b, &e, "model", json_get(r, STR("model")), "");
 	put(b, &e, "token ids", json_get(r, STR("ids")), "");
 	put(b, &e, "prompt", json_get(r, STR("prompt_tokens")), " tokens");
@@ -168,19 +175,20 @@ static int ask_body(const struct args *a)
 int ctl_explain(int argc, char **argv)
 {
 	struct args a = read_args(argc, argv);
-	char target[512];
-	if (a.bad.n > 0 || a.help) {
-		if (!a.help)
-			fprintf(stderr, "kvasir explain: %.*s is not understood\n", STR_ARG(a.bad));
-		fprintf(a.help ? stdout : stderr, "usage: kvasir explain [--admin URL] [REQUEST_ID | --last N | --body FILE [--path /v1/completions]] [-o table|json]\n"
-		                                  "Shows why a request went where it went; --body asks where it would go and sends nothing.\n");
-		return a.help ? 0 : 2;
-	}
+	struct buf target;
+	if (a.bad.n > 0 || a.help)
+		return ctl_usage(a.help, "explain", a.bad, USAGE);
 	if (a.body_file.n > 0)
 		return ask_body(&a);
-	if (a.id.n > 0)
-		snprintf(target, sizeof(target), "/api/v1/decisions/%.*s", STR_ARG(a.id));
+	buf_init(&target, 4096);
+	enum err e = a.id.n > 0 ? buf_add(&target, STR("/api/v1/decisions/")) : buf_printf(&target, "/api/v1/decisions?last=%llu", (unsigned long long)(a.last > 0 ? a.last : 1));
+	if (e == ERR_OK && a.id.n > 0)
+		e = url_put_escaped(&target, a.id);
+	int code = 1;
+	if (e == ERR_OK)
+		code = ask(&a, STR("GET"), buf_str(&target), (struct str){ 0 });
 	else
-		snprintf(target, sizeof(target), "/api/v1/decisions?last=%llu", (unsigned long long)(a.last > 0 ? a.last : 1));
-	return ask(&a, STR("GET"), str_of(target), (struct str){ 0 });
+		fprintf(stderr, "kvasir explain: the request id is too long\n");
+	buf_done(&target);
+	return code;
 }

@@ -118,12 +118,8 @@ int ctl_get(int argc, char **argv)
 	const struct kind *k = kind_of(a.kind);
 	struct buf body;
 	int status;
-	if (a.bad.n > 0 || a.help) {
-		if (!a.help)
-			fprintf(stderr, "kvasir get: %.*s is not understood\n", STR_ARG(a.bad));
-		fprintf(a.help ? stdout : stderr, "usage: kvasir get workers|pools|index [--admin URL] [-o table|json|yaml]\nURL is the admin port, http://127.0.0.1:9090 by default.\n");
-		return a.help ? 0 : 2;
-	}
+	if (a.bad.n > 0 || a.help)
+		return ctl_usage(a.help, "get", a.bad, "usage: kvasir get workers|pools|index [--admin URL] [-o table|json|yaml]\nURL is the admin port, http://127.0.0.1:9090 by default.\n");
 	if (!ctl_fetch(a.admin, STR("GET"), str_of(k->target), (struct str){ 0 }, &status, &body))
 		return 1;
 	int code = 1;

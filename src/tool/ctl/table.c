@@ -135,3 +135,11 @@ int ctl_print(struct buf *b, enum err e)
 	buf_done(b);
 	return e == ERR_OK ? 0 : 1;
 }
+
+int ctl_usage(bool asked, const char *verb, struct str bad, const char *usage)
+{
+	if (!asked && bad.n > 0)
+		fprintf(stderr, "kvasir %s: %.*s is not understood\n", verb, STR_ARG(bad));
+	fputs(usage, asked ? stdout : stderr);
+	return asked ? 0 : 2;
+}

@@ -140,6 +140,15 @@ static struct brain_plan ask(struct brain *b, const char *id, uint64_t family)
 	return p;
 }
 
+static void ask_as(struct brain *b, const char *id, struct str client_id)
+{
+	struct brain_plan p = { 0 };
+	struct kv_prompt prompt = prompt_of(1, 20);
+	struct brain_ask a = { .model = STR("m"), .prompt = &prompt, .kv_routed = true, .request_id = id, .client_id = client_id };
+	assert_int_equal(brain_ask(b, &a, at_ms(10), &p), ERR_OK);
+	brain_tell(b, &(struct brain_tell){ .ticket = p.ticket, .kind = BRAIN_TELL_END }, at_ms(20));
+}
+
 static void tell(struct brain *b, const struct brain_plan *p, enum brain_tell_kind k, int64_t ms)
 {
 	brain_tell(b, &(struct brain_tell){ .ticket = p->ticket, .kind = k, .cached_tok = 0, .prompt_tok = 325, .output_tok = 9 }, at_ms(ms));
@@ -158,6 +167,25 @@ static uint32_t asked_hit(struct brain *b, uint64_t family)
 	struct brain_ask a = { .model = STR("m"), .prompt = &prompt, .kv_routed = true, .request_id = "q", .dry_run = true };
 	assert_int_equal(brain_ask(b, &a, at_ms(10), &p), ERR_OK);
 	return p.legs[0].hit_tok;
+}
+
+static void a_receipt_is_found_by_the_clients_id_too(void **state)
+{
+	(void)state;
+	struct brain *b = fresh(BRAIN_KV, 1);
+	struct brain_receipt r;
+	struct arena mem;
+	arena_init(&mem, 0);
+	add(b, "http://a", 1);
+	ask_as(b, "r1", STR("mine"));
+	ask_as(b, "r2", STR("mine"));
+	ask_as(b, "r3", STR("r1"));                      /* somebody who knows our ids hides nobody's receipt */
+	ask_as(b, "r4", (struct str){ 0 });
+	assert_true(brain_receipt_find(b, STR("mine"), &mem, &r) && str_eq(r.request_id, STR("r2")) && str_eq(r.client_id, STR("mine")));
+	assert_true(brain_receipt_find(b, STR("r1"), &mem, &r) && str_eq(r.client_id, STR("mine")));
+	assert_false(brain_receipt_find(b, (struct str){ 0 }, &mem, &r));
+	arena_done(&mem);
+	brain_free(b);
 }
 
 static void a_receipt_tells_the_whole_story(void **state)
@@ -429,7 +457,7 @@ static void case_smg_1692_two_thousand_workers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
+		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_is_found_by_the_clients_id_too), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
 		cmocka_unit_test(block_sizes_of_events_win_over_metrics), cmocka_unit_test(a_prompt_in_flight_counts_as_held_after_its_plan),
 		cmocka_unit_test(a_prompt_that_ended_well_stays_held_until_its_events_had_time), cmocka_unit_test(without_events_nothing_is_waited_for),
 		cmocka_unit_test(a_long_prompt_is_learnt_in_pieces), cmocka_unit_test(a_quick_refusal_is_no_quick_answer), cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
