@@ -197,6 +197,22 @@ def rule_banned(tree):
                     tree.fault("banned", path, f"{match[1]}() is banned: use {BANNED[match[1]]}", line, match[1])
 
 
+LOG_CALL = re.compile(r"\bLOG_(?:ERROR|WARN|INFO|DEBUG)\(|\bLOG_AT\([^,]*,|\bLOG_WARN_EVERY\(\d+,")
+LITERAL = re.compile(r'\s*"((?:[^"\\]|\\.)*)"')
+PAIR = r"""\w+=(?:\\"[^"\\]*\\"|[^\s"\\]+)"""
+
+
+def rule_pairs(tree):
+    """A log line is nothing but key=value pairs; a value with spaces stands in quotes."""
+    for path in tree.files("src", ".c"):
+        text = strip(tree.text(path), strings=False)
+        for call in LOG_CALL.finditer(text):
+            form = re.compile(r",\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+)[,)]").search(text, call.end())
+            words = "".join(LITERAL.findall(form[1])) if form else ""
+            if not re.fullmatch(f"{PAIR}(?: {PAIR})*", words):
+                tree.fault("pairs", path, f'"{words}" is not key=value pairs alone', text.count("\n", 0, call.start()) + 1)
+
+
 def rule_vendor(tree):
     """A vendor's word stands only where vendors are handled."""
     for path in tree.files("src", ".c", ".h", ".def"):
@@ -374,7 +390,7 @@ def rule_syscall(tree, objects):
 
 # ---------------------------------------------------------------------------------------------------------------
 
-TEXT_RULES = [rule_rooms, rule_include, rule_banned, rule_vendor, rule_scripts, rule_alone, rule_size]
+TEXT_RULES = [rule_rooms, rule_include, rule_banned, rule_pairs, rule_vendor, rule_scripts, rule_alone, rule_size]
 OBJECT_RULES = [rule_prefix, rule_purity, rule_log, rule_syscall]
 
 

@@ -205,7 +205,7 @@ static void on_term(void *arg, int signum)
 {
 	struct server *s = arg;
 	if (s->draining) {
-		LOG_WARN("killed", "signal=%d again: not waiting any longer", signum);
+		LOG_WARN("killed", "signal=%d why=\"again: not waiting any longer\"", signum);
 		exit(1);
 	}
 	s->draining = true;

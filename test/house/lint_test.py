@@ -64,6 +64,8 @@ PLANTED = [
     *[(f"banned {f}", "src/core/kv/index.c", f"#define KV_X(a, b) {f}(a, b)\n", "banned", f)
       for f in ("strcpy", "strcat", "sprintf", "alloca", "gets", "strtok", "atoi", "rand")],
     ("a vendor's name outside its room", "src/edge/gate/gate.c", 'static const char *vendor __attribute__((unused)) = "vllm:x";\n', "vendor", "vllm"),
+    ("free text in a log line", "src/edge/gate/gate.c", '#define GATE_L(n) LOG_INFO("event", "n=%d it went wrong", n)\n', "pairs", "n=%d it went wrong"),
+    ("free text in a long log line", "src/edge/gate/gate.c", '#if 0\nLOG_AT(n, n ? "a" : "b", "n=%d "\n"bad (%s)", n);\n#endif\n', "pairs", "bad (%s)"),
     ("a header that needs another first", "src/core/kv/bad.h", "struct kv_bad { size_t n; };\n", "alone", "size_t"),
     ("a long function", "src/core/kv/index.c", LONG_FUNCTION, "function-size", "kv_long"),
     ("a long file", "src/core/kv/index.c", "/* x */\n" * 1001, "file-size", "1000"),
@@ -78,6 +80,7 @@ PLANTED = [
 ALLOWED = [
     ("a banned word in a comment", "src/core/kv/index.c", "/* never strcpy() */ // nor vllm\n"),
     ("a banned word inside a name", "src/core/kv/index.c", "int kv_rand(void);\nint kv_rand(void) { return 1; }\n"),
+    ("a log line of pairs", "src/edge/gate/gate.c", '#define GATE_L(n, s) LOG_WARN_EVERY(9, "x", "n=%d why=\\"%s, too\\" " "at=%.*s:%u", n, s)\n'),
     ("the logarithm is no log call", "src/core/sched/pick.c", "double sched_l(double x);\ndouble sched_l(double x) { return log(x); }\n"),
     ("a static name needs no prefix", "src/core/kv/index.c", "static int helper(void) { return 1; }\nint kv_h(void);\nint kv_h(void) { return helper(); }\n"),
     ("a library in a private header", "src/net/io/io_priv.h", "#include <uv.h>\n"),

@@ -337,6 +337,51 @@ def test_faults_of_flags_and_files_together(tmp_path):
         assert word in r.stderr, (word, r.stderr)
 
 
+def test_a_tokenizer_that_is_named_and_not_there_is_a_fault(start, tmp_path):
+    """at the start; and at a reload, which keeps the running generation"""
+    r = serve("--worker", "http://a:1", "--tokenizer", tmp_path / "none")
+    assert r.returncode == 1 and r.stderr == f"--tokenizer: there is no '{tmp_path}/none': must be the folder of a tokenizer\n", r
+    r = serve("--worker", "http://a:1", "--tokenizer", tmp_path)
+    assert r.returncode == 1 and "holds no tokenizer: must have tokenizer.json" in r.stderr, r
+    r = serve("--worker", "http://a:1", "--tokenizer", "models/qwen/base")
+    assert r.returncode == 1 and "must be ORG/NAME" in r.stderr, r
+
+    fleet = Fleet(start, 1)
+    file = tmp_path / "pool.yaml"
+    file.write_text(pool([fleet.url()]))
+    g = Gateway(start, args=["-c", file])
+    assert eventually(lambda: ready(g).status == 200, 5)
+    replace(file, pool([fleet.url()], more="  tokenizer: {path: /no/such/folder}\n"))
+    assert eventually(lambda: not ready(g).json["config"]["ok"], 5)
+    assert f"{file}:5:21: spec.tokenizer.path: there is no '/no/such/folder'" in ready(g).json["config"]["faults"][0], ready(g).json
+    replace(file, HEAD.format(kind="Gateway", name="g") + "  tokens: {tokenizer: /nor/this}\n---\n" + pool([fleet.url()]))
+    assert eventually(lambda: "/nor/this" in str(ready(g).json["config"]), 5), ready(g).json
+    assert g.metric("kvasir_config_generation") == 1 and g.chat().status == 200
+
+
+def test_a_worker_in_the_flags_and_in_a_list_is_said_once(start, tmp_path):
+    fleet = Fleet(start, 1)
+    conf, file = discovery(tmp_path)
+    file.write_text(fleet.url() + "\n")
+    g = Gateway(start, fleet.url(), args=["-c", conf])
+    for i in range(3):
+        replace(file, f"{fleet.url()}\n# {i}\n")
+        assert eventually(lambda i=i: g.process.text.count("event=discovery_read") >= i + 2, 5), g.process.text
+    said = [line for line in g.process.text.splitlines() if "event=worker_named_twice" in line]
+    assert len(said) == 1 and f"worker={fleet.url()} " in said[0] and f"ignored={file}" in said[0], said
+    assert urls(g) == [fleet.url()]
+
+
+def test_a_line_with_a_bad_value_is_refused_as_a_whole(start, tmp_path):
+    fleet = Fleet(start, 2)
+    conf, file = discovery(tmp_path)
+    file.write_text(f"{fleet.url(0)}\n{fleet.url(1)} events=ipc:///tmp/x\n")
+    g = Gateway(start, args=["-c", conf], ready=False)
+    assert eventually(lambda: "event=admin" in g.process.text, 5)
+    assert eventually(lambda: ready(g).status == 200, 8) and urls(g) == [fleet.url(0)]
+    assert ready(g).json["discovery"][0]["bad_lines"] == 1 and "events: 'ipc:///tmp/x' is no event endpoint" in g.process.text and "the line is refused" in g.process.text
+
+
 def test_print_config_and_help(tmp_path):
     r = serve("--worker", "http://a:1", "--max-body", "2MiB", "--print-config")
     assert r.returncode == 0 and "body: 2MiB" in r.stdout and 'url: "http://a:1"' in r.stdout

@@ -1,7 +1,11 @@
 """kvasir check, get, explain as an operator types them."""
 import json
+import pathlib
+import re
 import subprocess
 
+import client
+import pytest
 from conftest import BIN_DIR, eventually, free_port
 from gateway import Gateway
 from sim import Fleet, words
@@ -35,6 +39,50 @@ def test_check(tmp_path):
     assert kvasir("check", tmp_path).returncode == 1, "a folder is read whole"
 
 
+POOL = "apiVersion: kvasir.dev/v1alpha1\nkind: WorkerPool\nmetadata: {name: p}\nspec:\n"
+
+
+def test_check_looks_at_what_a_pool_names(tmp_path):
+    pool, listed, model = tmp_path / "p.yaml", tmp_path / "workers.txt", tmp_path / "model"
+    pool.write_text(POOL + "  workers: [{url: http://a:1, accelerator: h1000}]\n  discovery: {file: workers.txt}\n  tokenizer: {path: model}\n")
+    r = kvasir("check", pool)
+    assert r.returncode == 1
+    assert f"{pool}:5:44: spec.workers[0].accelerator: 'h1000' has no cost profile: must be one of qwen3-32b-h100-tp2, " in r.stdout and ", h100, " in r.stdout, r.stdout
+    assert f"{pool}:6:21: spec.discovery.file: '{listed}': there is no such file" in r.stdout, r.stdout
+    assert f"{pool}:7:21: spec.tokenizer.path: there is no '{model}'" in r.stdout, r.stdout
+
+    model.mkdir()
+    listed.write_text("http://b:1\nhttps://c:1\nhttp://d:1 events=tcp://*:1\n\nhttp://e:1 colour=red\nhttp://f:1 accelerator=tpu\nhttp://a:1\n")
+    r = kvasir("check", pool)
+    places = [line.split(" ")[0] for line in r.stdout.splitlines() if line.startswith(str(listed))]
+    assert places == [f"{listed}:{n}:1:" for n in (2, 3, 5, 6, 7)], r.stdout
+    assert "the line is refused" in r.stdout and "'colour' is ignored" in r.stdout and "http://a:1 is named by the configuration too" in r.stdout
+    assert "spec.tokenizer.path" in r.stdout and "holds no tokenizer: must have tokenizer.json" in r.stdout, r.stdout
+
+    (model / "tokenizer.json").write_text("{}")
+    listed.write_text("http://b:1\n")
+    pool.write_text(pool.read_text().replace("h1000", "H100"))
+    r = kvasir("check", pool)
+    assert r.returncode == 0 and "good: 1 pool" in r.stdout, r.stdout
+    pool.write_text(POOL + "  workers: [http://a:1]\n  tokenizer: {hub: {repo: a/b/c, revision: x y}}\n")
+    r = kvasir("check", pool)
+    assert f"{pool}:6:27: spec.tokenizer.hub.repo: 'a/b/c' is no repository: must be ORG/NAME" in r.stdout and "spec.tokenizer.hub.revision: 'x y' is no revision" in r.stdout, r.stdout
+
+
+def test_the_guides_examples_are_good(tmp_path):
+    """as they stand, on a machine that has none of what an example might name"""
+    guide = pathlib.Path(__file__).parents[2] / "doc" / "guide"
+    (tmp_path / "workers.txt").write_text(re.search(r"```\n# workers.txt.*?\n(.*?)```", (guide / "discovery.md").read_text(), re.S)[1])
+    n = 0
+    for page in sorted(guide.glob("*.md")):
+        for text in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.S):
+            n += 1
+            (tmp_path / "example.yaml").write_text(text)
+            r = kvasir("check", tmp_path / "example.yaml")
+            assert r.returncode == 0, (page.name, r.stdout)
+    assert n >= 2
+
+
 def test_get_and_explain(start, tmp_path):
     fleet = Fleet(start, 2)
     g = Gateway(start, fleet.url(0), fleet.url(1), args=["--events", "true"])
@@ -62,7 +110,22 @@ def test_get_and_explain(start, tmp_path):
     piped = kvasir("explain", "--admin", admin, "--body", "-", stdin=json.dumps(body))
     assert piped.returncode == 0 and "dry run" in piped.stdout, piped
     missing = kvasir("explain", "--admin", admin, "no-such-id")
-    assert missing.returncode == 1 and "404" in missing.stderr
+    assert missing.returncode == 1 and "404" in missing.stderr and "x-kvasir-request-id" in missing.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_explain_finds_a_request_by_its_clients_id(start, threads):
+    fleet = Fleet(start, 1)
+    g = Gateway(start, fleet.url(), args=["--threads", threads])
+    admin = f"http://127.0.0.1:{g.admin}"
+    mine = "me/7?a=%1&b#"
+    first = g.chat(headers=[f"x-request-id: {mine}"]).headers["x-kvasir-request-id"]
+    last = g.chat(headers=[f"x-request-id: {mine}"]).headers["x-kvasir-request-id"]
+    text = kvasir("explain", "--admin", admin, mine)
+    assert text.returncode == 0 and last in text.stdout and first not in text.stdout and mine in text.stdout, text
+    assert first in kvasir("explain", "--admin", admin, first).stdout
+    receipts = client.call(g.admin, "GET", "/api/v1/decisions?last=2").json["decisions"]
+    assert [(r["request_id"], r["client_request_id"]) for r in receipts] == [(last, mine), (first, mine)]
 
 
 def test_wrong_use_and_nobody_there():

@@ -127,6 +127,22 @@ def test_401_is_named(start):
         assert "event=worker_unauthorized" in g.process.text and "sesame" not in g.process.text
 
 
+def test_a_url_with_a_wrong_path_is_named(start):
+    """all that was said of it: probe answered with an error"""
+    with Worker() as up:
+        g = Gateway(start, up.url + "/api", ready=False)
+        assert eventually(lambda: _up(g), 5) and eventually(lambda: only(g).get("state") == "down", 10)
+        w = only(g)
+        assert w["probe"].startswith("404: its path") and "is the URL a worker's, and its path right?" in w["why"], w
+        said = [line for line in g.process.text.splitlines() if "event=worker_probe_refused" in line]
+        assert len(said) == 1 and said[0].endswith(f"worker={up.url}/api path=/api/health status=404"), said
+        up.health = 503
+    with Worker() as up:
+        up.health = 503
+        g = Gateway(start, up.url, ready=False)
+        assert eventually(lambda: _up(g), 5) and eventually(lambda: only(g).get("probe") == "503: bad answer", 10)
+
+
 def _up(g):
     try:
         return client.call(g.admin, "GET", "/livez").status == 200

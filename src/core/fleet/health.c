@@ -105,6 +105,7 @@ void fleet_probed(struct fleet *f, struct fleet_worker *w, enum fleet_probe r, s
 		fleet_enter(f, w, FLEET_DOWN, "probe could not connect", now);
 		break;
 	case FLEET_PROBE_BAD_STATUS: probe_bad(f, w, "probe answered with an error", now); break;
+	case FLEET_PROBE_NOT_FOUND: probe_bad(f, w, "its /health answers 404: is the URL a worker's, and its path right?", now); break;
 	case FLEET_PROBE_TIMEOUT: probe_bad(f, w, "probe timed out", now); break;
 	case FLEET_PROBE_UNAUTHORIZED:
 		w->by_probe = true;

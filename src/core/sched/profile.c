@@ -47,4 +47,10 @@ const struct sched_profile *sched_profile_find(struct str name, bool *ret_known)
 	return p ? p : find(str_of(SCHED_PROFILE_DEFAULT));
 }
 
-const char *sched_profile_name(size_t i) { return i < ARRAY_LEN(profiles) ? profiles[i].name : NULL; }
+const char *sched_profile_name(size_t i)
+{
+	if (i < ARRAY_LEN(profiles))
+		return profiles[i].name;
+	i -= ARRAY_LEN(profiles);
+	return i < ARRAY_LEN(aliases) ? aliases[i].alias : NULL;
+}

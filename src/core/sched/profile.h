@@ -27,7 +27,7 @@ struct sched_profile {
 
 /* Never NULL: an unknown name gives the default and *ret_known (may be NULL) false. Case does not matter. */
 const struct sched_profile *sched_profile_find(struct str name, bool *ret_known);
-/* The names, for messages and documents: NULL behind the last. */
+/* The names that are known, those of an accelerator alone last: for messages and documents. NULL behind the last. */
 const char *sched_profile_name(size_t i);
 
 #endif

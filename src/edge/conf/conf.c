@@ -6,6 +6,7 @@
 
 #include "brain/brain.h"
 #include "conf/conf_priv.h"
+#include "conf/tokenizer.h"
 #include "conf/worker.h"
 #include "engine/engine.h"
 #include "io/file.h"
@@ -92,12 +93,23 @@ static void flag_workers(struct conf_draft *d, const struct conf_sources *s)
 	VEC_PUSH(&d->pools, (struct conf_pool){ .engine = engine_of(STR(""))->name, .workers = w, .n_workers = s->workers.n });
 }
 
+const char *conf_option_take(struct conf_draft *d, const struct conf_option *row, struct str text)
+{
+	const char *what = NULL;
+	if (!conf_option_set(&d->c->opts, row, text, &d->c->arena, &what))
+		return what;
+	if (row != conf_option_of_key(STR("tokens.tokenizer")))
+		return NULL;
+	struct conf_tokenizer t = conf_tokenizer_of(text);
+	return conf_tokenizer_fault(&t, &d->c->arena);
+}
+
 static void flag_options(struct conf_draft *d, const struct conf_sources *s)
 {
 	for (size_t i = 0; i < s->overrides.n; i++) {
 		const struct conf_override *o = &s->overrides.p[i];
-		const char *what;
-		if (!conf_option_set(&d->c->opts, o->option, o->text, &d->c->arena, &what))
+		const char *what = conf_option_take(d, o->option, o->text);
+		if (what != NULL)
 			conf_fault_add(d->faults, (struct conf_place){ 0 }, str_of(arena_printf(&d->faults->arena, "--%s", o->option->flag)), "%s", what);
 	}
 }
@@ -151,7 +163,7 @@ struct conf *conf_load(const struct conf_sources *s, uint64_t generation, struct
 	c->generation = generation;
 	arena_init(&c->arena, 0);
 	conf_opts_default(&c->opts);
-	struct conf_draft d = { .c = c, .faults = faults };
+	struct conf_draft d = { .c = c, .faults = faults, .careful = s->careful };
 	for (size_t i = 0; i < s->paths.n; i++)
 		read_path(&d, s->paths.p[i]);
 	flag_workers(&d, s);

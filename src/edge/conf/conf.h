@@ -2,7 +2,7 @@
  *
  * Made by conf_load() from sources: flags, files and folders (every *.yaml, *.yml in it). Flags win over files. All faults
  * of all sources are reported at once and no generation is made then. Faults in one object never hide those of another.
- * Discovery files are not read here: a pool names its file, edge/feed follows it (conf/worker.h reads its lines).
+ * Discovery files are only read here to be checked: a pool names its file, edge/feed follows it (conf/list.h).
  * Any thread may read a generation it holds a reference to. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
@@ -22,6 +22,7 @@ struct conf_worker {
 	struct str role, accelerator;        /* "" = none named */
 	const struct conf_label *labels; size_t n_labels;
 	struct str api_key;                  /* the worker's own key; never shown or logged; "" = none */
+	unsigned line;                       /* in the discovery file that names it; 0: none does */
 };
 /* Where the tokenizer of a pool's models comes from. Nothing said: the worker's own `root` is looked for on this machine. */
 struct conf_tokenizer {
@@ -52,6 +53,8 @@ struct conf_sources {
 	VEC(struct str) paths;               /* -c, in order */
 	VEC(struct str) workers;             /* --worker, in order */
 	VEC(struct conf_override) overrides; /* flags that set options */
+	bool careful;                        /* what a gateway would live with is a fault too: lists of workers that cannot be read or
+	                                      * have bad lines, accelerators without a profile (kvasir check) */
 };
 
 /* NULL when there was a fault. `generation` numbers the result. */

@@ -10,10 +10,13 @@ struct conf_draft {
 	struct conf_faults *faults;
 	VEC(struct conf_pool) pools;
 	bool has_gateway;
+	bool careful;                      /* see conf_sources */
 	struct str file;                   /* being read */
 	unsigned gateway_line; struct str gateway_file;
 };
 
+/* Sets an option from a text; what it names on the disk is looked at too. NULL when good, else the fault. */
+const char *conf_option_take(struct conf_draft *d, const struct conf_option *row, struct str text);
 /* Every object of a file's text. */
 void conf_objects_read(struct conf_draft *d, struct str file, struct str text);
 /* spec of a WorkerPool. */

@@ -105,10 +105,10 @@ static struct str option_text(struct conf_draft *d, const struct conf_option *ro
 
 static void option_read(struct conf_draft *d, const struct conf_option *row, const struct yaml_node *v, struct str path)
 {
-	const char *what;
 	size_t before = d->faults->list.n;
 	struct str text = option_text(d, row, v, path);
-	if (d->faults->list.n == before && !conf_option_set(&d->c->opts, row, text, &d->c->arena, &what))
+	const char *what = d->faults->list.n == before ? conf_option_take(d, row, text) : NULL;
+	if (what != NULL)
 		conf_fault_add(d->faults, conf_at(d, v->pos), path, "%s", what);
 }
 

@@ -1,5 +1,7 @@
 /* WorkerPool: spec -> struct conf_pool. */
 #include "conf/conf_priv.h"
+#include "conf/list.h"
+#include "conf/tokenizer.h"
 #include "conf/worker.h"
 #include "engine/engine.h"
 
@@ -32,6 +34,13 @@ static void read_key_env(struct conf_draft *d, const struct yaml_node *v, struct
 	struct str name = conf_text_read(d, v, path);
 	if (name.n > 0)
 		fault_unless(d, conf_secret_env(name, into, &d->c->arena), v, path);
+}
+
+static void read_accelerator(struct conf_draft *d, const struct yaml_node *v, struct str path, struct str *into)
+{
+	*into = conf_text_read(d, v, path);
+	if (d->careful && into->n > 0)
+		fault_unless(d, conf_worker_accelerator(*into, &d->c->arena), v, path);
 }
 
 /* ---- workers */
@@ -77,7 +86,7 @@ static void worker_role(struct conf_draft *d, const struct yaml_node *v, struct 
 
 static void worker_accelerator(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
 {
-	((struct conf_worker *)into)->accelerator = conf_text_read(d, v, path);
+	read_accelerator(d, v, path, &((struct conf_worker *)into)->accelerator);
 }
 
 static void worker_labels(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
@@ -184,12 +193,24 @@ static void pool_discovery(struct conf_draft *d, const struct yaml_node *v, stru
 static void tokenizer_path(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
 {
 	struct str s = conf_text_read(d, v, path);
-	if (s.n > 0)
-		((struct conf_tokenizer *)into)->path = beside(d, s);
+	struct conf_tokenizer one = { .path = s.n > 0 ? beside(d, s) : s };
+	((struct conf_tokenizer *)into)->path = one.path;
+	fault_unless(d, conf_tokenizer_fault(&one, &d->c->arena), v, path);
 }
 
-static void hub_repo(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_tokenizer *)into)->repo = conf_text_read(d, v, path); }
-static void hub_revision(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_tokenizer *)into)->revision = conf_text_read(d, v, path); }
+static void hub_repo(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
+{
+	struct conf_tokenizer one = { .repo = conf_text_read(d, v, path) };
+	((struct conf_tokenizer *)into)->repo = one.repo;
+	fault_unless(d, conf_tokenizer_fault(&one, &d->c->arena), v, path);
+}
+
+static void hub_revision(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
+{
+	struct conf_tokenizer one = { .revision = conf_text_read(d, v, path) };
+	((struct conf_tokenizer *)into)->revision = one.revision;
+	fault_unless(d, conf_tokenizer_fault(&one, &d->c->arena), v, path);
+}
 
 static const struct conf_field hub_fields[] = { { "repo", hub_repo }, { "revision", hub_revision } };
 
@@ -220,7 +241,7 @@ static void pool_tokenizer(struct conf_draft *d, const struct yaml_node *v, stru
 		conf_fault_add(d->faults, conf_at(d, v->pos), path, "must have path or hub, one of them");
 }
 
-static void pool_accelerator(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_pool *)into)->accelerator = conf_text_read(d, v, path); }
+static void pool_accelerator(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { read_accelerator(d, v, path, &((struct conf_pool *)into)->accelerator); }
 static void pool_key(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { ((struct conf_pool *)into)->api_key = conf_text_read(d, v, path); }
 static void pool_key_file(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { read_key_file(d, v, path, &((struct conf_pool *)into)->api_key); }
 static void pool_key_env(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into) { read_key_env(d, v, path, &((struct conf_pool *)into)->api_key); }
@@ -269,6 +290,37 @@ static void inherit(struct conf_draft *d, struct conf_pool *p)
 	p->workers = workers;
 }
 
+/* ---- the pool's list, for a careful reading */
+
+struct list_check { struct conf_draft *d; struct str file; };
+
+static void list_fault(void *arg, unsigned line, const char *what)
+{
+	struct list_check *k = arg;
+	conf_fault_add(k->d->faults, (struct conf_place){ k->file, line, 1 }, (struct str){ 0 }, "%s", what);
+}
+
+static void check_list(struct conf_draft *d, const struct conf_pool *p, const struct yaml_node *spec)
+{
+	struct list_check k = { d, p->discovery_file };
+	struct conf_list list;
+	const struct yaml_node *v = yaml_get(yaml_get(spec, STR("discovery")), STR("file"));
+	const char *fault = conf_list_read(p->discovery_file, p, &d->c->arena, list_fault, &k, &list);
+	if (fault != NULL)
+		conf_fault_add(d->faults, conf_at(d, v->pos), STR("spec.discovery.file"), "'%.*s': %s", STR_ARG(p->discovery_file), fault);
+	else if (list.workers.n == 0)
+		conf_fault_add(d->faults, conf_at(d, v->pos), STR("spec.discovery.file"), "'%.*s': no line of the file names a worker", STR_ARG(p->discovery_file));
+	for (size_t i = 0; i < list.workers.n; i++) {
+		const char *unknown = list.workers.p[i].accelerator.n > 0 ? conf_worker_accelerator(list.workers.p[i].accelerator, &d->c->arena) : NULL;
+		struct str where;
+		if (unknown != NULL && !str_eq(list.workers.p[i].accelerator, p->accelerator))
+			list_fault(&k, list.workers.p[i].line, unknown);
+		if (url_taken(d, p->workers, p->n_workers, list.workers.p[i].url, &where, p))
+			list_fault(&k, list.workers.p[i].line, arena_printf(&d->c->arena, "%.*s is named by the configuration too (pool '%.*s')", STR_ARG(list.workers.p[i].url), STR_ARG(where)));
+	}
+	VEC_FREE(&list.workers);
+}
+
 void conf_pool_read(struct conf_draft *d, struct str name, const struct yaml_node *spec, struct str path)
 {
 	struct conf_pool p = { .name = name, .engine = engine_of(STR(""))->name };
@@ -276,6 +328,8 @@ void conf_pool_read(struct conf_draft *d, struct str name, const struct yaml_nod
 	conf_map_read(d, spec, path, pool_fields, ARRAY_LEN(pool_fields), &p);
 	if (p.n_workers == 0 && p.discovery_file.n == 0 && d->faults->list.n == before)
 		conf_fault_add(d->faults, conf_at(d, spec->pos), path, "names no worker: must have workers or discovery");
+	if (d->careful && p.discovery_file.n > 0)
+		check_list(d, &p, spec);
 	inherit(d, &p);
 	VEC_PUSH(&d->pools, p);
 }

@@ -61,7 +61,7 @@ void conf_store_reload(struct conf_store *s)
 	s->faulty = next == NULL;
 	if (s->faulty) {
 		s->failed++;
-		LOG_ERROR("config_refused", "faults=%zu generation=%llu the running configuration stays", s->faults.list.n + s->faults.cut, (unsigned long long)s->now->generation);
+		LOG_ERROR("config_refused", "faults=%zu generation=%llu what=\"the running configuration stays\"", s->faults.list.n + s->faults.cut, (unsigned long long)s->now->generation);
 		log_faults(&s->faults);
 		return;
 	}

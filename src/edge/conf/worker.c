@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "io/file.h"
+#include "sched/profile.h"
 #include "wire/url.h"
 
 static struct str host_port(struct arena *a, struct str host, bool ipv6, uint16_t port)
@@ -33,6 +34,8 @@ const char *conf_worker_url(struct str text, struct conf_worker *ret_w, struct a
 	struct str prefix = u.path;
 	while (prefix.n > 0 && prefix.p[prefix.n - 1] == '/')
 		prefix.n--;
+	if (str_ends(prefix, STR("/v1")))            /* every path that is asked begins with it: /v1/v1/models */
+		return arena_printf(a, "'%.*s' is an SDK's base URL: a worker's ends before /v1, must be http://HOST:PORT[/PREFIX]", (int)MIN(text.n, 200), text.p);
 	ret_w->host = arena_str(a, u.host);
 	ret_w->ipv6 = u.ipv6;
 	ret_w->port = u.port;
@@ -74,6 +77,23 @@ const char *conf_worker_ranks(const struct conf_worker *w, uint32_t ranks, struc
 	if (over_ports(w->events, ranks) || over_ports(w->replay, ranks))
 		return arena_printf(a, "port + data-parallel rank must stay below 65536: %u ranks from %.*s", ranks, STR_ARG(over_ports(w->events, ranks) ? w->events : w->replay));
 	return NULL;
+}
+
+const char *conf_worker_accelerator(struct str name, struct arena *a)
+{
+	bool known;
+	struct buf b;
+	(void)sched_profile_find(name, &known);
+	if (known)
+		return NULL;
+	buf_init(&b, 2048);
+	for (size_t i = 0; sched_profile_name(i) != NULL; i++)
+		if (buf_printf(&b, "%s%s", i == 0 ? "" : ", ", sched_profile_name(i)) != ERR_OK)
+			break;
+	const char *fault = arena_printf(a, "'%.*s' has no cost profile: must be one of %.*s, or not said (costs are then learnt from %s)", (int)MIN(name.n, 100), name.p,
+	                                 STR_ARG(buf_str(&b)), SCHED_PROFILE_DEFAULT);
+	buf_done(&b);
+	return fault;
 }
 
 const char *conf_secret_file(struct str path, struct str *ret_secret, struct arena *a)
@@ -127,9 +147,10 @@ static void add_label(struct conf_worker *w, struct str name, struct str value, 
 	w->labels = labels;
 }
 
-/* NULL when the pair was understood. */
-static const char *line_pair(struct conf_worker *w, struct str key, struct str value, struct arena *a)
+/* NULL when the value can be. *ret_known: the key is one of ours. */
+static const char *line_pair(struct conf_worker *w, struct str key, struct str value, struct arena *a, bool *ret_known)
 {
+	*ret_known = true;
 	if (str_eq(key, STR("events")) && str_eq(value, STR("off"))) {
 		w->events_off = true;
 		return NULL;
@@ -149,8 +170,27 @@ static const char *line_pair(struct conf_worker *w, struct str key, struct str v
 	else if (str_starts(key, STR("labels.")) && key.n > 7 && w->n_labels < 64)
 		add_label(w, str_skip(key, 7), value, a);
 	else
-		return arena_printf(a, "'%.*s' is ignored: allowed are events, replay, role, accelerator, apiKeyFile, apiKeyEnv and labels.NAME", (int)MIN(key.n, 100), key.p);
+		*ret_known = false;
 	return NULL;
+}
+
+/* One word behind the URL. False: it spoils the line. */
+static bool line_word(struct conf_worker *w, struct str word, struct arena *a, const char **ret_what)
+{
+	struct str key, value;
+	bool known = false;
+	const char *fault = NULL, *said = NULL;
+	if (!str_cut(word, '=', &key, &value))
+		said = arena_printf(a, "'%.*s' is ignored: must be key=value", (int)MIN(word.n, 100), word.p);
+	else
+		fault = line_pair(w, key, value, a, &known);
+	if (fault != NULL)
+		said = arena_printf(a, "%.*s: %s; the line is refused", STR_ARG(key), fault);
+	else if (said == NULL && !known)
+		said = arena_printf(a, "'%.*s' is ignored: allowed are events, replay, role, accelerator, apiKeyFile, apiKeyEnv and labels.NAME", (int)MIN(key.n, 100), key.p);
+	if (said != NULL && (*ret_what == NULL || fault != NULL))
+		*ret_what = said;
+	return fault == NULL;
 }
 
 enum conf_line conf_worker_line(struct str line, const struct conf_pool *pool, struct arena *a, struct conf_worker *ret_w, const char **ret_what)
@@ -169,13 +209,9 @@ enum conf_line conf_worker_line(struct str line, const struct conf_pool *pool, s
 	*ret_what = conf_worker_url(has_scheme ? first : str_of(arena_printf(a, "http://%.*s", STR_ARG(first))), &w, a);
 	if (*ret_what != NULL)
 		return CONF_LINE_BAD;
-	for (struct str word = next_word(&rest); word.n > 0 && word.p[0] != '#'; word = next_word(&rest)) {
-		struct str key, value;
-		const char *what = str_cut(word, '=', &key, &value) ? line_pair(&w, key, value, a)
-		                                                    : arena_printf(a, "'%.*s' is ignored: must be key=value", (int)MIN(word.n, 100), word.p);
-		if (what != NULL && *ret_what == NULL)
-			*ret_what = what;
-	}
+	for (struct str word = next_word(&rest); word.n > 0 && word.p[0] != '#'; word = next_word(&rest))
+		if (!line_word(&w, word, a, ret_what))
+			return CONF_LINE_BAD;
 	*ret_w = w;
 	return CONF_LINE_WORKER;
 }

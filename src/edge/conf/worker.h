@@ -13,10 +13,14 @@ const char *conf_worker_endpoint(struct str text, struct str *ret_endpoint, stru
 /* Port + rank must stay a port: NULL when good. */
 const char *conf_worker_ranks(const struct conf_worker *w, uint32_t ranks, struct arena *a);
 
+/* NULL when the name has a cost profile (core/sched), else the fault, with all names. */
+const char *conf_worker_accelerator(struct str name, struct arena *a);
+
 enum conf_line { CONF_LINE_WORKER, CONF_LINE_EMPTY, CONF_LINE_BAD };
 /* One line of a discovery file: URL or HOST:PORT, then key=value: events, replay, role, accelerator, apiKeyFile, apiKeyEnv,
- * labels.NAME. `defaults` gives what the pool says for all. BAD: *ret_what says why and the line names no worker.
- * WORKER with *ret_what set: the worker is good, something beside it was ignored. */
+ * labels.NAME. `pool` gives what holds for all. BAD: *ret_what says why (a known key with a value that cannot be is a reason too:
+ * the worker would be used otherwise than it is meant) and the line names no worker. WORKER with *ret_what set: the worker is
+ * good, a word beside it that is not known was ignored. */
 enum conf_line conf_worker_line(struct str line, const struct conf_pool *pool, struct arena *a, struct conf_worker *ret_w, const char **ret_what);
 
 /* Reads a secret from a file (trimmed) or the environment; NULL when good. */

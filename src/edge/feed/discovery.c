@@ -3,13 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "base/log.h"
-#include "conf/worker.h"
+#include "conf/list.h"
 #include "feed/feed_priv.h"
 #include "io/file.h"
 
-enum { MAX_FILE_BYTES = 4 << 20, MAX_SAID_LINES = 10 };
+enum { MAX_SAID_LINES = 10 };
 
 struct feed_disc {
 	struct feed *feed;
@@ -21,93 +20,59 @@ struct feed_disc {
 	char fault[256];
 };
 
-struct reading { struct feed_disc *d; const struct conf_pool *pool; struct arena arena; VEC(struct conf_worker) workers; struct map at; size_t bad, line, over; };
+struct reading { const struct feed_disc *d; unsigned said; };
 
-static void say_line(struct reading *r, const char *what)
+static void say_line(void *arg, unsigned line, const char *what)
 {
+	struct reading *r = arg;
 	char quoted[400];
-	if (r->bad <= MAX_SAID_LINES)
-		LOG_WARN("discovery_line", "file=%s line=%zu what=%s", r->d->path.p, r->line, log_quote(str_of(what), quoted, sizeof(quoted)));
-}
-
-static bool known(const struct reading *r, struct str url)
-{
-	uint64_t at;
-	return map_get(&r->at, hash_str(url, 0), &at) && str_eq(r->workers.p[at].url, url);
-}
-
-static void add(struct reading *r, const struct conf_worker *w)
-{
-	map_put(&r->at, hash_str(w->url, 0), r->workers.n);
-	VEC_PUSH(&r->workers, *w);
-}
-
-static void read_line(struct reading *r, struct str line)
-{
-	struct conf_worker w;
-	const char *what;
-	enum conf_line kind = conf_worker_line(line, r->pool, &r->arena, &w, &what);
-	r->bad += kind == CONF_LINE_BAD;
-	if (what != NULL)
-		say_line(r, what);
-	if (kind == CONF_LINE_WORKER && known(r, w.url))
-		say_line(r, "this worker stands in the file already");
-	else if (kind == CONF_LINE_WORKER && r->workers.n < BRAIN_MAX_WORKERS)
-		add(r, &w);
-	else if (kind == CONF_LINE_WORKER)
-		r->over++;
+	if (r->said++ < MAX_SAID_LINES)
+		LOG_WARN("discovery_line", "file=%s line=%u what=%s", LOG_Q(r->d->path), line, log_quote(str_of(what), quoted, sizeof(quoted)));
 }
 
 static void set_fault(struct feed_disc *d, const char *why)
 {
 	snprintf(d->fault, sizeof(d->fault), "%s: the old list of %zu workers stays", why, d->workers.n);
-	LOG_WARN("discovery_kept", "file=%s why=\"%s\" workers=%zu", d->path.p, why, d->workers.n);
+	LOG_WARN("discovery_kept", "file=%s why=\"%s\" workers=%zu", LOG_Q(d->path), why, d->workers.n);
 	feed_count1(d->feed, FEED_M_DISCOVERY, "kept");
 }
 
-static void take(struct feed_disc *d, struct reading *r)
+static void take(struct feed_disc *d, const struct conf_list *l, struct arena *a)
 {
-	feed_count(d->feed, FEED_M_BAD_LINES, r->bad);
-	d->bad_lines = r->bad;
-	if (r->workers.n == 0) {
-		set_fault(d, r->bad > 0 ? "no line of the file names a worker" : "the file is empty");
-		VEC_FREE(&r->workers);
-		arena_done(&r->arena);
-		return;
-	}
-	if (r->over > 0)
-		LOG_ERROR("discovery_too_many", "file=%s workers_left_out=%zu at most %d are allowed in one process", d->path.p, r->over, BRAIN_MAX_WORKERS);
+	if (l->over > 0)
+		LOG_ERROR("discovery_too_many", "file=%s workers_left_out=%zu max=%d", LOG_Q(d->path), l->over, BRAIN_MAX_WORKERS);
 	feed_count1(d->feed, FEED_M_DISCOVERY, "read");
-	LOG_INFO("discovery_read", "file=%s workers=%zu bad_lines=%zu", d->path.p, r->workers.n, r->bad);
+	LOG_INFO("discovery_read", "file=%s workers=%zu bad_lines=%zu", LOG_Q(d->path), l->workers.n, l->bad);
 	VEC_FREE(&d->workers);
 	arena_done(&d->arena);
-	d->workers.p = r->workers.p;
-	d->workers.n = r->workers.n;
-	d->workers.cap = r->workers.cap;
-	d->arena = r->arena;
+	d->workers.p = l->workers.p;
+	d->workers.n = l->workers.n;
+	d->workers.cap = l->workers.cap;
+	d->arena = *a;
 	d->fault[0] = 0;
 }
 
 void feed_disc_read(struct feed_disc *d)
 {
-	struct buf b = { 0 };
-	enum err e = io_file_read(d->path.p, MAX_FILE_BYTES, &b);
-	if (e != ERR_OK) {
-		set_fault(d, e == ERR_NOT_FOUND ? "there is no such file" : e == ERR_LIMIT ? "the file is larger than 4 MiB" : "the file cannot be read");
-		buf_done(&b);
+	const struct conf_pool *pool = feed_pool(d->feed, d->pool);
+	struct reading r = { .d = d };
+	struct conf_list list;
+	struct arena a;
+	if (pool == NULL)
+		return;
+	arena_init(&a, 0);
+	const char *why = conf_list_read(d->path, pool, &a, say_line, &r, &list);
+	if (why == NULL) {
+		d->bad_lines = list.bad;
+		feed_count(d->feed, FEED_M_BAD_LINES, list.bad);
+	}
+	if (why == NULL && list.workers.n > 0) {
+		take(d, &list, &a);
 		return;
 	}
-	struct reading r = { .d = d, .pool = feed_pool(d->feed, d->pool) };
-	arena_init(&r.arena, 0);
-	map_init(&r.at);
-	for (struct str line, rest = buf_str(&b); rest.n > 0 && r.pool != NULL;) {
-		str_cut(rest, '\n', &line, &rest);
-		r.line++;
-		read_line(&r, line);
-	}
-	buf_done(&b);
-	map_done(&r.at);
-	take(d, &r);
+	set_fault(d, why != NULL ? why : list.bad > 0 ? "no line of the file names a worker" : "the file is empty");
+	VEC_FREE(&list.workers);
+	arena_done(&a);
 }
 
 static void changed(void *arg)

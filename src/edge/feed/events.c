@@ -97,7 +97,7 @@ static void say_changes(struct feed_rank *r)
 {
 	struct kv_rank_stats s = kv_rank_stats(r->kv);
 	if (s.restarts > r->restarts_said)
-		LOG_INFO("events_restarted", "worker=%s rank=%u its cache began anew", url_of(r), r->rank);
+		LOG_INFO("events_restarted", "worker=%s rank=%u what=\"its cache began anew\"", url_of(r), r->rank);
 	if (s.gaps > r->gaps_said)
 		LOG_WARN_EVERY(10, "events_gap", "worker=%s rank=%u gaps=%llu replay=%s", url_of(r), r->rank, (unsigned long long)s.gaps, r->replay ? "asked" : "none");
 	r->restarts_said = s.restarts;
@@ -206,7 +206,7 @@ static void mend(struct feed_rank *r)
 /* A guessed replay port that never answered is no replay port. */
 static void give_up_guess(struct feed_rank *r)
 {
-	LOG_INFO("events_without_replay", "worker=%s rank=%u endpoint=%s does not answer: gaps cannot be mended", url_of(r), r->rank, r->replay);
+	LOG_INFO("events_without_replay", "worker=%s rank=%u endpoint=%s why=\"it does not answer: gaps cannot be mended\"", url_of(r), r->rank, r->replay);
 	free(r->replay);
 	r->replay = NULL;
 	r->replay_wanted = false;
@@ -554,7 +554,7 @@ void feed_rank_tick(struct feed_rank *r)
 	tell_status(r);
 	if (!r->ever_connected && !r->said_unreached && mono_diff_us(io_now(r->w->feed->loop), r->opened) > UNREACHED_US) {
 		r->said_unreached = true;
-		LOG_WARN("events_unreached", "worker=%s rank=%u endpoint=%s no connection: its cache is guessed from our own requests; does it publish (--kv-events-config) and bind tcp://*:PORT ?",
+		LOG_WARN("events_unreached", "worker=%s rank=%u endpoint=%s why=\"no connection: its cache is guessed from our own requests; does it publish (--kv-events-config) and bind tcp://*:PORT ?\"",
 		         url_of(r), r->rank, r->events);
 	}
 }

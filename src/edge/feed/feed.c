@@ -57,7 +57,7 @@ static void on_panic(void *arg, struct str pool, bool on)
 {
 	struct feed *f = arg;
 	feed_mark(f);
-	LOG_WARN(on ? "pool_panic" : "pool_panic_over", "pool=%.*s %s", STR_ARG(pool.n ? pool : STR("-")), on ? "every worker is suspect: all are tried" : "");
+	LOG_WARN(on ? "pool_panic" : "pool_panic_over", "pool=%s why=\"%s\"", LOG_Q(pool.n ? pool : STR("-")), on ? "every worker is suspect: all are tried" : "a worker is usable again");
 }
 
 static void on_mismatch(void *arg, brain_worker id, const char *cause, double share)
@@ -116,8 +116,12 @@ static void want(struct feed *f, struct map *running, const struct conf_worker *
 		map_put_ptr(running, key, feed_worker_new(f, c, p, source));
 		return;
 	}
-	if (w->wanted)                       /* named twice: the configuration stands before discovery */
+	if (w->wanted) {                     /* the configuration stands before discovery */
+		if (!w->said_twice)
+			LOG_WARN("worker_named_twice", "worker=%.*s pool=%s source=%s ignored=%s", STR_ARG(w->conf.url), LOG_Q(w->pool.n ? w->pool : STR("-")), LOG_Q(w->source), LOG_Q(source));
+		w->said_twice = true;
 		return;
+	}
 	w->wanted = true;
 	feed_worker_change(w, c, p, source);
 }
@@ -395,7 +399,7 @@ static void info_of(const struct feed_worker *w, struct arena *a, struct feed_wo
 	*i = (struct feed_worker_info){
 		.id = w->id, .url = arena_str(a, w->conf.url), .pool = arena_str(a, w->pool), .source = arena_str(a, w->source), .role = arena_str(a, w->conf.role),
 		.accelerator = arena_str(a, w->conf.accelerator), .labels = labels, .n_labels = w->conf.n_labels, .resolved = w->addr.len > 0, .has_key = w->conf.api_key.n > 0,
-		.asleep = w->metrics.asleep, .probe = w->probe, .events_why = w->events_why != NULL ? str_of(w->events_why) : (struct str){ "", 0 },
+		.asleep = w->metrics.asleep, .probe = arena_str(a, str_of(w->probe)), .events_why = w->events_why != NULL ? str_of(w->events_why) : (struct str){ "", 0 },
 		.probes = w->jobs[FEED_JOB_HEALTH].asked, .probe_failures = w->jobs[FEED_JOB_HEALTH].failed, .scrapes = w->jobs[FEED_JOB_METRICS].asked,
 		.scrape_failures = w->jobs[FEED_JOB_METRICS].failed, .restarts = w->restarts, .ranks = ranks, .n_ranks = w->n_ranks,
 	};

@@ -32,6 +32,7 @@ struct feed_worker {
 	brain_worker id;
 	uint32_t refs;                       /* name look-ups under way keep the memory */
 	bool wanted, draining, dead;
+	bool said_twice;                     /* the log has said that it is named twice */
 	struct mono born;
 	/* from configuration */
 	struct arena arena;
@@ -45,7 +46,8 @@ struct feed_worker {
 	bool literal, resolving;             /* the host is an address; a look-up is under way */
 	struct feed_job jobs[FEED_JOBS];
 	bool up, ever_up, unauthorized;      /* last probe good; /v1/models said 401 */
-	struct str probe;                    /* static text */
+	char probe[160];                     /* what the last one said, for people */
+	int probe_status;                    /* that the log knows of */
 	struct arena models_arena;
 	struct feed_models models;
 	struct feed_metrics metrics;

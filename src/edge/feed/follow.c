@@ -19,7 +19,7 @@ void feed_follow_stop(struct feed_worker *w) { close_from(w, 0); }
 static void no_events(struct feed_worker *w, const char *why)
 {
 	if (w->events_why == NULL || !str_eq(str_of(w->events_why), str_of(why)))
-		LOG_WARN("worker_without_events", "worker=%.*s why=\"%s\" its cache is guessed from our own requests", STR_ARG(w->conf.url), why);
+		LOG_WARN("worker_without_events", "worker=%.*s why=\"%s\" instead=\"its cache is guessed from our own requests\"", STR_ARG(w->conf.url), why);
 	w->events_why = why;
 	close_from(w, 0);
 	uint32_t ranks = w->has_metrics ? w->metrics.n_ranks : 1;

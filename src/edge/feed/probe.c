@@ -57,23 +57,36 @@ static enum brain_probe probe_result(const struct feed_worker *w, enum err e, in
 		return BRAIN_PROBE_BAD_STATUS;
 	if (status == 401 || status == 403 || (status == 200 && w->unauthorized))
 		return BRAIN_PROBE_UNAUTHORIZED;
+	if (status == 404)
+		return BRAIN_PROBE_NOT_FOUND;
 	return status >= 200 && status < 300 ? BRAIN_PROBE_OK : BRAIN_PROBE_BAD_STATUS;
 }
 
-static struct str probe_word(enum brain_probe r)
+/* What an operator sees of a probe; once for each answer that is no good, the log says it too. */
+static void note_probe(struct feed_worker *w, enum brain_probe r, int status)
 {
-	static const struct str words[] = {
-		[BRAIN_PROBE_OK] = STR_INIT("ok"), [BRAIN_PROBE_CONNECT_FAILED] = STR_INIT("no connection"), [BRAIN_PROBE_BAD_STATUS] = STR_INIT("bad answer"),
-		[BRAIN_PROBE_TIMEOUT] = STR_INIT("no answer in time"), [BRAIN_PROBE_UNAUTHORIZED] = STR_INIT("401: the worker refuses our key (set apiKey, apiKeyFile or apiKeyEnv)"),
+	static const char *const words[] = {
+		[BRAIN_PROBE_OK] = "ok", [BRAIN_PROBE_CONNECT_FAILED] = "no connection", [BRAIN_PROBE_BAD_STATUS] = "bad answer", [BRAIN_PROBE_TIMEOUT] = "no answer in time",
+		[BRAIN_PROBE_NOT_FOUND] = "its path, if it has one, stands before every path that is asked: right for http://HOST:PORT alone as a rule",
+		[BRAIN_PROBE_UNAUTHORIZED] = "the worker refuses our key (set apiKey, apiKeyFile or apiKeyEnv)",
 	};
-	return words[r];
+	bool refused = status > 0 && r != BRAIN_PROBE_OK;
+	if (refused)
+		snprintf(w->probe, sizeof(w->probe), "%d: %s", status, words[r]);
+	else
+		snprintf(w->probe, sizeof(w->probe), "%s", words[r]);
+	if (refused && status != w->probe_status && r != BRAIN_PROBE_UNAUTHORIZED)
+		LOG_WARN("worker_probe_refused", "worker=%s path=%.*s/health status=%d", LOG_Q(w->conf.url), STR_ARG(w->conf.prefix), status);
+	if (refused || r == BRAIN_PROBE_OK)
+		w->probe_status = status;
 }
 
 static void took_health(struct feed_worker *w, enum err e, int status)
 {
 	enum brain_probe r = probe_result(w, e, status);
 	bool up = r == BRAIN_PROBE_OK || r == BRAIN_PROBE_UNAUTHORIZED, back = up && !w->up && w->ever_up;
-	w->probe = probe_word(r);
+	if (r != BRAIN_PROBE_UNAUTHORIZED || status != 200)     /* what /v1/models was refused with stays said */
+		note_probe(w, r, e == ERR_OK ? status : 0);
 	if (!up && w->up)
 		http_pool_forget(w->feed->pool, &w->addr);
 	if (up && !w->ever_up)
@@ -91,11 +104,11 @@ static void took_health(struct feed_worker *w, enum err e, int status)
 static void refused(struct feed_worker *w, int status)
 {
 	if (!w->unauthorized)
-		LOG_ERROR("worker_unauthorized", "worker=%.*s status=%d key=%s the worker refuses %s", STR_ARG(w->conf.url), status, w->conf.api_key.n ? "set" : "none",
+		LOG_ERROR("worker_unauthorized", "worker=%.*s status=%d key=%s what=\"the worker refuses %s\"", STR_ARG(w->conf.url), status, w->conf.api_key.n ? "set" : "none",
 		          w->conf.api_key.n ? "the key that is configured for it" : "requests without a key: set apiKey, apiKeyFile or apiKeyEnv");
 	w->unauthorized = true;
 	brain_fact_probe(w->feed->brain, w->id, BRAIN_PROBE_UNAUTHORIZED, io_now(w->feed->loop));
-	w->probe = probe_word(BRAIN_PROBE_UNAUTHORIZED);
+	note_probe(w, BRAIN_PROBE_UNAUTHORIZED, status);
 }
 
 static bool same_models(const struct feed_models *a, const struct feed_models *b)
@@ -138,7 +151,7 @@ static bool took_models(struct feed_worker *w, struct str body)
 	w->models_arena = a;
 	w->models = m;
 	if (changed) {
-		LOG_INFO("worker_models", "worker=%.*s models=%zu first=%.*s max_model_len=%u", STR_ARG(w->conf.url), m.n, STR_ARG(m.n ? m.p[0].id : STR("-")), m.max_model_len);
+		LOG_INFO("worker_models", "worker=%.*s models=%zu first=%s max_model_len=%u", STR_ARG(w->conf.url), m.n, LOG_Q(m.n ? m.p[0].id : STR("-")), m.max_model_len);
 		feed_mark(w->feed);
 	}
 	if (w->unauthorized) {
@@ -178,7 +191,7 @@ static bool took_metrics(struct feed_worker *w, struct str body)
 	w->has_metrics = true;
 	tell_metrics(w);
 	if (fell_asleep) {
-		LOG_INFO("worker_asleep", "worker=%.*s its cache is gone", STR_ARG(w->conf.url));
+		LOG_INFO("worker_asleep", "worker=%.*s what=\"its cache is gone\"", STR_ARG(w->conf.url));
 		for (uint32_t r = 0; r < w->n_ranks; r++)
 			if (w->ranks[r] != NULL)
 				feed_rank_drop(w->ranks[r]);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/tokenizer.h"
 #include "feed/feed_priv.h"
 
 struct feed_view *feed_view_ref(struct feed_view *v)
@@ -111,16 +112,10 @@ static struct str tokens_word(const struct feed *f)
 static struct model_source source_of(const struct feed *f, struct str pool)
 {
 	const struct conf_pool *p = feed_pool(f, pool);
-	struct str s = f->conf->opts.gate.tokenizer;
+	struct conf_tokenizer t = conf_tokenizer_of(f->conf->opts.gate.tokenizer);
 	if (p != NULL && (p->tokenizer.worker || p->tokenizer.path.n > 0 || p->tokenizer.repo.n > 0))
-		return (struct model_source){ p->tokenizer.worker, p->tokenizer.path, p->tokenizer.repo, p->tokenizer.revision };
-	if (str_eq(s, STR("worker")))
-		return (struct model_source){ .worker = true };
-	if (s.n > 0 && (s.p[0] == '/' || s.p[0] == '.'))
-		return (struct model_source){ .path = s };
-	struct model_source source = { 0 };
-	(void)str_cut(s, '@', &source.repo, &source.revision);
-	return source;
+		t = p->tokenizer;
+	return (struct model_source){ t.worker, t.path, t.repo, t.revision };
 }
 
 /* An adapter's tokenizer is its base model's. */

@@ -1,4 +1,5 @@
 /* One worker of the fleet: its own copy of the configuration, its place in the brain, its questions and its events. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,8 +39,8 @@ static void say_unknown_accelerator(const struct feed_worker *w)
 	if (w->conf.accelerator.n > 0)
 		(void)sched_profile_find(w->conf.accelerator, &known);
 	if (!known)
-		LOG_WARN("accelerator_unknown", "worker=%.*s accelerator=%.*s instead=%s the start values of the default profile are used and corrected by what is measured", STR_ARG(w->conf.url),
-		         STR_ARG(w->conf.accelerator), SCHED_PROFILE_DEFAULT);
+		LOG_WARN("accelerator_unknown", "worker=%.*s accelerator=%s instead=%s what=\"start values, corrected by what is measured\"", STR_ARG(w->conf.url),
+		         LOG_Q(w->conf.accelerator), SCHED_PROFILE_DEFAULT);
 }
 
 static void own_address(struct feed_worker *w)
@@ -57,7 +58,7 @@ struct feed_worker *feed_worker_new(struct feed *f, const struct conf_worker *c,
 	w->refs = 1;
 	w->wanted = true;
 	w->born = io_now(f->loop);
-	w->probe = STR("not asked yet");
+	snprintf(w->probe, sizeof(w->probe), "not asked yet");
 	arena_init(&w->arena, 0);
 	arena_init(&w->models_arena, 0);
 	arena_init(&w->sources_arena, 0);
@@ -67,11 +68,11 @@ struct feed_worker *feed_worker_new(struct feed *f, const struct conf_worker *c,
 	struct brain_worker_conf bc = brain_conf(w, p);
 	enum err e = brain_worker_add(f->brain, &bc, io_now(f->loop), &w->id);
 	if (e != ERR_OK) {
-		LOG_ERROR("worker_refused", "worker=%.*s why=\"%s\" (at most %d workers)", STR_ARG(w->conf.url), err_text(e), BRAIN_MAX_WORKERS);
+		LOG_ERROR("worker_refused", "worker=%.*s why=\"%s\" max=%d", STR_ARG(w->conf.url), err_text(e), BRAIN_MAX_WORKERS);
 		feed_worker_free(w);
 		return NULL;
 	}
-	LOG_INFO("worker_added", "worker=%.*s pool=%.*s source=%.*s", STR_ARG(w->conf.url), STR_ARG(w->pool.n ? w->pool : STR("-")), STR_ARG(w->source));
+	LOG_INFO("worker_added", "worker=%.*s pool=%s source=%s", STR_ARG(w->conf.url), LOG_Q(w->pool.n ? w->pool : STR("-")), LOG_Q(w->source));
 	say_unknown_accelerator(w);
 	list_add_tail(&f->workers, &w->node);
 	map_put_ptr(&f->by_id, w->id, w);
@@ -106,7 +107,7 @@ void feed_worker_change(struct feed_worker *w, const struct conf_worker *c, cons
 	brain_worker_update(w->feed->brain, w->id, &bc, io_now(w->feed->loop));
 	feed_mark(w->feed);
 	if (!same)
-		LOG_INFO("worker_changed", "worker=%.*s pool=%.*s", STR_ARG(w->conf.url), STR_ARG(w->pool.n ? w->pool : STR("-")));
+		LOG_INFO("worker_changed", "worker=%.*s pool=%s", STR_ARG(w->conf.url), LOG_Q(w->pool.n ? w->pool : STR("-")));
 	if (!events_moved)
 		return;
 	w->sources_final = w->sources_told = false;

@@ -95,7 +95,7 @@ static void say_progress(void *arg, size_t got, size_t all)
 	if (mono_diff_us(now, g->said) < SAY_EVERY_US)
 		return;
 	g->said = now;
-	LOG_INFO("tokenizer_fetching", "repo=%.*s file=%s bytes=%zu of=%zu", STR_ARG(g->f->repo), g->file, got, all);
+	LOG_INFO("tokenizer_fetching", "repo=%s file=%s bytes=%zu of=%zu", LOG_Q(g->f->repo), g->file, got, all);
 }
 
 /* What the hub's own answers said of a file; a store elsewhere is not asked what its bytes should be. */
@@ -240,7 +240,7 @@ static enum err bring(struct fetching *g)
 	if (e == ERR_OK && io_file_write(arena_printf(g->a, "%s/%s", g->part, g->file), buf_str(&body)) != ERR_OK)
 		e = fail(g, ERR_IO, "the cache cannot be written");
 	if (e == ERR_OK)
-		LOG_INFO("tokenizer_fetched", "repo=%.*s commit=%.*s file=%s bytes=%zu", STR_ARG(g->f->repo), STR_ARG(g->commit), g->file, buf_str(&body).n);
+		LOG_INFO("tokenizer_fetched", "repo=%s commit=%s file=%s bytes=%zu", LOG_Q(g->f->repo), LOG_Q(g->commit), g->file, buf_str(&body).n);
 	buf_done(&body);
 	return e;
 }
@@ -276,14 +276,14 @@ static enum err locked(struct fetching *g, struct str *ret_folder)
 {
 	if (model_find_repo(g->f->cache, g->f->repo, g->f->revision, g->a, ret_folder) == ERR_OK)
 		return ERR_OK;           /* another process was faster */
-	LOG_INFO("tokenizer_fetch", "repo=%.*s revision=%.*s endpoint=%.*s", STR_ARG(g->f->repo), STR_ARG(revision_of(g->f)), STR_ARG(g->f->hub->endpoint));
+	LOG_INFO("tokenizer_fetch", "repo=%s revision=%s endpoint=%s", LOG_Q(g->f->repo), LOG_Q(revision_of(g->f)), LOG_Q(g->f->hub->endpoint));
 	enum err e = list(g);
 	if (e == ERR_OK)
 		e = gather(g);
 	if (e == ERR_OK)
 		e = show(g);
 	if (io_folder_clear(g->part) != ERR_OK)
-		LOG_WARN("cache_not_cleared", "folder=%s", g->part);
+		LOG_WARN("cache_not_cleared", "folder=%s", LOG_Q(str_of(g->part)));
 	TRY(e);
 	return model_find_repo(g->f->cache, g->f->repo, g->f->revision, g->a, ret_folder) == ERR_OK ? ERR_OK : fail(g, ERR_IO, "the cache does not keep what is put there");
 }

@@ -143,14 +143,14 @@ void model_differed(struct model *m, size_t at_tok, size_t ours_tok, size_t thei
 {
 	uint64_t n = atomic_fetch_add(&m->different, 1) + 1;
 	if (at_tok == SIZE_MAX && n <= MODEL_MAX_DIFFERENT)
-		LOG_WARN("tokenizer_differs", "model=%.*s folder=%.*s ours_tok=%zu theirs_tok=%zu found_by=usage", STR_ARG(m->key), STR_ARG(m->place), ours_tok, theirs_tok);
+		LOG_WARN("tokenizer_differs", "model=%s folder=%s ours_tok=%zu theirs_tok=%zu found_by=usage", LOG_Q(m->key), LOG_Q(m->place), ours_tok, theirs_tok);
 	else if (n <= MODEL_MAX_DIFFERENT)
-		LOG_WARN("tokenizer_differs", "model=%.*s folder=%.*s first_at_tok=%zu ours_tok=%zu theirs_tok=%zu found_by=comparison", STR_ARG(m->key), STR_ARG(m->place),
+		LOG_WARN("tokenizer_differs", "model=%s folder=%s first_at_tok=%zu ours_tok=%zu theirs_tok=%zu found_by=comparison", LOG_Q(m->key), LOG_Q(m->place),
 			at_tok, ours_tok, theirs_tok);
 	enum model_state ready = MODEL_READY;
 	if (n >= MODEL_MAX_DIFFERENT && atomic_compare_exchange_strong(&m->state, &ready, MODEL_DISTRUSTED))
-		LOG_ERROR("tokenizer_distrusted", "model=%.*s folder=%.*s its token ids are not the workers': the workers are asked until the next reload", STR_ARG(m->key),
-			STR_ARG(m->place));
+		LOG_ERROR("tokenizer_distrusted", "model=%s folder=%s what=\"its token ids are not the workers': they are asked until the next reload\"", LOG_Q(m->key),
+			LOG_Q(m->place));
 }
 
 struct model_info model_info(const struct model *m)

@@ -58,6 +58,8 @@ bool model_is_repo(struct str name)
 	return str_cut(name, '/', &org, &rest) ? plain_name(org) && plain_name(rest) : plain_name(name);
 }
 
+bool model_is_revision(struct str name) { return plain_name(name); }
+
 static bool has_tokenizer(const char *folder, struct arena *a)
 {
 	static const enum text_file FILES[] = { TEXT_FILE_TOKENIZER, TEXT_FILE_TIKTOKEN, TEXT_FILE_TEKKEN };

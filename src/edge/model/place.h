@@ -1,5 +1,5 @@
-/* model/place.h: where on this machine a model's files are. Blocking; for the thread pool. Private to the room and to
- * `kvasir tokenize`. */
+/* model/place.h: where on this machine a model's files are. Blocking; for the thread pool. For the room itself,
+ * `kvasir tokenize` and the check of what a configuration names. */
 #ifndef MODEL_PLACE_H
 #define MODEL_PLACE_H
 
@@ -10,6 +10,7 @@
 struct str model_hub_cache(struct arena *a);
 /* Is it ORG/NAME or NAME of the characters that repositories have? */
 bool model_is_repo(struct str name);
+bool model_is_revision(struct str name);
 /* Our own cache, laid out in the same way: $XDG_CACHE_HOME/kvasir/hub or ~/.cache/kvasir/hub. "" when none can be named. */
 struct str model_own_cache(struct arena *a);
 /* The repository's folder in a cache, there or not; NULL: not the names of a repository and a revision. */

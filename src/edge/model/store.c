@@ -84,12 +84,11 @@ static void say(const struct model *m)
 {
 	struct model_info i = model_info(m);
 	if (i.state == MODEL_READY && i.chats)
-		LOG_INFO("tokenizer_ready", "model=%.*s folder=%.*s bytes=%zu", STR_ARG(i.key), STR_ARG(i.place), i.bytes);
+		LOG_INFO("tokenizer_ready", "model=%s folder=%s bytes=%zu", LOG_Q(i.key), LOG_Q(i.place), i.bytes);
 	else if (i.state == MODEL_READY)
-		LOG_INFO("tokenizer_ready", "model=%.*s folder=%.*s bytes=%zu chats=ask_worker why=\"%.*s\"", STR_ARG(i.key), STR_ARG(i.place), i.bytes, STR_ARG(i.why));
-	else
-		LOG_INFO("tokenizer_absent", "model=%.*s folder=\"%.*s\" why=\"%.*s\" instead=worker_if_tokens_allow", STR_ARG(i.key),
-			(int)i.place.n, i.place.n ? i.place.p : "", (int)i.why.n, i.why.n ? i.why.p : "");
+		LOG_INFO("tokenizer_ready", "model=%s folder=%s bytes=%zu chats=ask_worker why=%s", LOG_Q(i.key), LOG_Q(i.place), i.bytes, LOG_Q(i.why));
+	else                             /* what the configuration names ought to be there; what a worker calls its model need not */
+		LOG_AT(m->source.path.n || m->source.repo.n ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "tokenizer_absent", "model=%s folder=%s why=%s instead=worker_if_tokens_allow", LOG_Q(i.key), LOG_Q(i.place), LOG_Q(i.why));
 }
 
 static struct entry *entry_of(struct model_store *s, const struct model *m)
@@ -104,7 +103,7 @@ static void wait_for(struct model_store *s, struct entry *e)
 {
 	e->waits = true;
 	e->due = mono_add_us(io_now(s->loop), e->retry_us);
-	LOG_WARN("tokenizer_waits", "model=%.*s why=\"%.*s\" again_in_s=%lld the workers are asked for token ids meanwhile", STR_ARG(e->model->key), STR_ARG(e->model->why),
+	LOG_WARN("tokenizer_waits", "model=%s why=%s again_in_s=%lld meanwhile=\"the workers are asked for token ids\"", LOG_Q(e->model->key), LOG_Q(e->model->why),
 		(long long)(e->retry_us / 1000000));
 	e->retry_us = MIN(2 * e->retry_us, (int64_t)RETRY_MAX_US);
 }
@@ -187,7 +186,7 @@ static struct entry *entry_for(struct model_store *s, struct str key, bool known
 static struct entry *add(struct model_store *s, struct str key, const struct model_want *w)
 {
 	if (s->n == MODELS_MAX) {
-		LOG_WARN_EVERY(60, "tokenizers_too_many", "max=%d the workers are asked for the others", MODELS_MAX);
+		LOG_WARN_EVERY(60, "tokenizers_too_many", "max=%d others=\"the workers are asked\"", MODELS_MAX);
 		return NULL;
 	}
 	struct entry *e = must_calloc(1, sizeof(*e));

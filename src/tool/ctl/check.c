@@ -4,6 +4,11 @@
 #include "conf/args.h"
 #include "ctl/ctl_priv.h"
 
+#define USAGE                                                                                                                 \
+	"usage: kvasir check FILE_OR_DIR...\n"                                                                                \
+	"Reads the configuration, and the files it names, and reports every fault; exit code 0 when there is none. Faults of a list of\n" \
+	"workers and accelerators without a cost profile are told here too; kvasir serve says them in its log and lives with them.\n"
+
 static void print_faults(const struct conf_faults *f)
 {
 	for (size_t i = 0; i < f->list.n; i++) {
@@ -36,18 +41,12 @@ static int check(const struct conf_sources *s)
 
 int ctl_check(int argc, char **argv)
 {
-	struct conf_sources s = { 0 };
+	struct conf_sources s = { .careful = true };
 	for (int i = 0; i < argc; i++)
 		VEC_PUSH(&s.paths, str_of(argv[i]));
 	bool help = argc > 0 && (str_eq(s.paths.p[0], STR("--help")) || str_eq(s.paths.p[0], STR("-h")));
 	bool option = argc > 0 && !help && str_starts(s.paths.p[0], STR("-"));
-	int code = 2;
-	if (option)
-		fprintf(stderr, "kvasir check: %s is not understood\n", argv[0]);
-	if (argc == 0 || help || option)
-		fprintf(help ? stdout : stderr, "usage: kvasir check FILE_OR_DIR...\nReads the configuration and reports every fault; exit code 0 when there is none.\n");
-	else
-		code = check(&s);
+	int code = argc == 0 || help || option ? ctl_usage(help, "check", option ? s.paths.p[0] : (struct str){ 0 }, USAGE) : check(&s);
 	VEC_FREE(&s.paths);
-	return help ? 0 : code;
+	return code;
 }

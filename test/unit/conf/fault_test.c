@@ -87,12 +87,14 @@ static void test_every_fault_of_a_pool_at_once(void **state)
 static void test_tokenizer(void **state)
 {
 	(void)state;
-	static const char *const texts[] = { "house", "{path: }", "{path: /a, hub: {repo: b/c}}", "{hub: {revision: x}}", "{hub: b/c}", "{folder: /a}", "[worker]" };
+	static const char *const texts[] = { "house", "{path: }", "{}", "{hub: {revision: x}}", "{hub: b/c}", "{folder: /a}", "[worker]", "{path: /no/such}", "{path: /no/such, hub: {repo: b/c}}",
+	                                     "{hub: {repo: b/c/d}}", "{hub: {revision: \"x y\", repo: b/c}}" };
 	static const struct expected want[] = {
 		{ 5, 14, "spec.tokenizer", "worker, {path: FOLDER}" }, { 5, 21, "spec.tokenizer.path", "must be a text" },
 		{ 5, 14, "spec.tokenizer", "one of them" }, { 5, 20, "spec.tokenizer.hub", "names no repository" },
 		{ 5, 20, "spec.tokenizer.hub", "must be a mapping of repo, revision" }, { 5, 15, "spec.tokenizer.folder", "allowed are path, hub" },
-		{ 5, 14, "spec.tokenizer", "worker, {path: FOLDER}" },
+		{ 5, 14, "spec.tokenizer", "worker, {path: FOLDER}" }, { 5, 21, "spec.tokenizer.path", "there is no '/no/such'" }, { 5, 21, "spec.tokenizer.path", "there is no '/no/such'" },
+		{ 5, 27, "spec.tokenizer.hub.repo", "must be ORG/NAME" }, { 5, 31, "spec.tokenizer.hub.revision", "is no revision" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		char text[512];

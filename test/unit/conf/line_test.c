@@ -28,7 +28,7 @@ static void test_urls(void **state)
 		{ "http://a:8000", "http://a:8000" }, { "http://a", "http://a:80" }, { "http://a:8000/", "http://a:8000" }, { "http://a:1/v/x//", "http://a:1/v/x" },
 		{ "http://[fe80::1]:8000", "http://[fe80::1]:8000" }, { "HTTP://10.0.0.1:9", "http://10.0.0.1:9" },
 	};
-	static const char *const bad[] = { "", "a:8000", "https://a:8000", "tcp://a:1", "http://", "http://a:0", "http://a:65536", "http://a:b", "http://u:p@a:1", "http://a:1/#f", "http://a:1/?q=1", "http://::1:80", "http://a b:1" };
+	static const char *const bad[] = { "", "a:8000", "https://a:8000", "tcp://a:1", "http://", "http://a:0", "http://a:65536", "http://a:b", "http://u:p@a:1", "http://a:1/v1", "http://a:1/x/v1/", "http://a:1/#f", "http://a:1/?q=1", "http://::1:80", "http://a b:1" };
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		struct conf_worker w = { 0 };
 		assert_null(conf_worker_url(str_of(good[i].text), &w, &arena));
@@ -109,13 +109,28 @@ static void test_a_bad_line_says_why(void **state)
 		assert_int_equal(conf_worker_line(str_of(bad[i]), &pool, &arena, &w, &what), CONF_LINE_BAD);
 		assert_non_null(what);
 	}
-	/* what stands beside a good URL never costs the worker */
-	static const char *const beside[] = { "http://a:1 gpu=h100", "http://a:1 decode", "http://a:1 events=tcp://*:5557", "http://a:1 apiKeyFile=/nowhere/at/all" };
+	/* a word that is not known costs nothing but what is said about it */
+	static const char *const beside[] = { "http://a:1 gpu=h100", "http://a:1 decode" };
 	for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
 		assert_int_equal(conf_worker_line(str_of(beside[i]), &pool, &arena, &w, &what), CONF_LINE_WORKER);
-		assert_non_null(what);
+		assert_true(str_find(str_of(what), STR("is ignored")) != SIZE_MAX);
 		assert_true(str_eq(w.url, STR("http://a:1")) && w.events.n == 0);
 	}
+	/* a known one with a value that cannot be costs the line: the worker would be used without its events, or without its key */
+	static const char *const spoilt[] = { "http://a:1 events=tcp://*:5557", "http://a:1 gpu=x replay=nowhere", "http://a:1 apiKeyFile=/nowhere/at/all", "http://a:1 apiKeyEnv=NO_SUCH_VARIABLE_HERE" };
+	for (size_t i = 0; i < ARRAY_LEN(spoilt); i++) {
+		assert_int_equal(conf_worker_line(str_of(spoilt[i]), &pool, &arena, &w, &what), CONF_LINE_BAD);
+		assert_true(str_find(str_of(what), STR("the line is refused")) != SIZE_MAX);
+	}
+}
+
+static void test_an_accelerator_without_a_profile_is_told_the_others(void **state)
+{
+	(void)state;
+	assert_null(conf_worker_accelerator(STR("llama-8b-h100"), &arena));
+	assert_null(conf_worker_accelerator(STR("H100"), &arena));
+	const char *what = conf_worker_accelerator(STR("llama-8b-h1000"), &arena);
+	assert_true(what != NULL && str_find(str_of(what), STR("qwen3-32b-h100-tp2, ")) != SIZE_MAX && str_find(str_of(what), STR(", h200")) != SIZE_MAX);
 }
 
 int main(void)
@@ -126,6 +141,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(case_llmd_1242_port_plus_rank, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_discovery_lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_bad_line_says_why, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_an_accelerator_without_a_profile_is_told_the_others, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
