@@ -120,7 +120,8 @@ def test_decisions(start):
 
 
 def test_the_access_line_tells_the_whole_request(start):
-    fleet, g = fleet_and_gateway(start)
+    fleet = Fleet(start, 2)
+    g = Gateway(start, fleet.url(0), fleet.url(1), args=["--events", "true", "--tokens-budget", "5s"])
     body = {"model": "m", "messages": [{"role": "user", "content": words(200)}], "max_tokens": 5, "stream": True}
     assert g.chat(body).status == 200
     assert eventually(lambda: sum(w["index_blocks"] for w in g.workers()) > 3, 3)
