@@ -98,7 +98,8 @@ static const unsigned char CLASS[256] = {
 
 struct scan {
 	struct str s;
-	size_t depth, values;
+	size_t depth, values, opens, keys;
+	size_t max_opens, max_keys; /* 0: as many as values are allowed */
 	bool object; /* the outermost value is an object */
 	bool want_key, want_value; /* of the member of the outermost object */
 	struct json_member now;
@@ -132,13 +133,14 @@ static bool on_open(struct scan *c, char brace)
 {
 	if (++c->depth == 1)
 		c->object = c->want_key = brace == '{';
-	return ++c->values <= JSON_MAX_VALUES && c->depth <= JSON_MAX_DEPTH;
+	return ++c->values <= JSON_MAX_VALUES && c->depth <= JSON_MAX_DEPTH && (++c->opens <= c->max_opens || !c->max_opens);
 }
 
-static void on_colon(struct scan *c, size_t i)
+static bool on_colon(struct scan *c, size_t i)
 {
 	if (c->depth == 1 && !c->want_key && c->now.val.off == 0)
 		c->now.val.off = skip_spaces(c->s, i + 1);
+	return ++c->keys <= c->max_keys || !c->max_keys;
 }
 
 /* Files for people are half indentation: that goes four bytes at a time. */
@@ -159,7 +161,10 @@ static enum err scan_text(struct scan *c)
 	for (size_t i = 0; i < s.n;) {
 		switch (CLASS[(unsigned char)s.p[i]]) {
 		case QUOTE: i = on_quote(c, i); continue;
-		case COLON: on_colon(c, i); break;
+		case COLON:
+			if (!on_colon(c, i))
+				return ERR_LIMIT;
+			break;
 		case COMMA:
 			end_member(c, i);
 			if (++c->values > JSON_MAX_VALUES)
@@ -261,26 +266,37 @@ static enum err take_members(struct json_doc *d, const struct scan *c)
 	return ERR_OK;
 }
 
-enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc)
+static enum err parse(struct scan *c, struct json_doc **ret_doc)
 {
-	struct json_member first[FEW_MEMBERS];
-	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS };
-	if (text.n > max_bytes)
-		return ERR_LIMIT;
-	TRY(scan_text(&c));
+	struct str text = c->s;
+	TRY(scan_text(c));
 	yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.p, text.n, YYJSON_READ_NUMBER_AS_RAW, &ALC, NULL);
 	if (!doc)
 		return ERR_SYNTAX;
 	struct json_doc *d = must_calloc(1, sizeof(*d));
 	d->doc = doc;
 	d->text = text;
-	enum err e = take_members(d, &c);
+	enum err e = take_members(d, c);
 	if (e != ERR_OK) {
 		json_free(d);
 		return e;
 	}
 	*ret_doc = d;
 	return ERR_OK;
+}
+
+enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc)
+{
+	struct json_member first[FEW_MEMBERS];
+	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS };
+	return text.n > max_bytes ? ERR_LIMIT : parse(&c, ret_doc);
+}
+
+enum err json_parse_body(struct str text, size_t max_bytes, struct json_doc **ret_doc)
+{
+	struct json_member first[FEW_MEMBERS];
+	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS, .max_opens = JSON_BODY_MAX_OPENS, .max_keys = JSON_BODY_MAX_KEYS };
+	return text.n > max_bytes ? ERR_LIMIT : parse(&c, ret_doc);
 }
 
 void json_free(struct json_doc *d)

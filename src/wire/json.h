@@ -21,6 +21,7 @@
 #include "base/buf.h"
 
 enum { JSON_MAX_DEPTH = 128, JSON_MAX_VALUES = 4 << 20, JSON_MAX_MEMBERS = 1024 };
+enum { JSON_BODY_MAX_OPENS = 64 << 10, JSON_BODY_MAX_KEYS = 256 << 10 };
 
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
@@ -29,6 +30,9 @@ struct json_val;
 
 /* LIMIT: longer than max_bytes, too deep, too many values or top members. DUPLICATE: a top member twice. SYNTAX: the rest. */
 must_use enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc);
+/* The same for what a stranger sends: in all no more than JSON_BODY_MAX_OPENS objects and arrays and JSON_BODY_MAX_KEYS members,
+ * else LIMIT, known before anything is built. Each costs whoever goes over the body far more than its few bytes. */
+must_use enum err json_parse_body(struct str text, size_t max_bytes, struct json_doc **ret_doc);
 void json_free(struct json_doc *d);
 const struct json_val *json_root(const struct json_doc *d);
 

@@ -7,7 +7,7 @@ import client
 from conftest import BIN_DIR, eventually, free_port
 
 FAST = ["--probe-interval", "100ms", "--scrape-interval", "200ms", "--models-interval", "500ms", "--probe-timeout", "500ms",
-        "--events", "false"]
+        "--events", "false", *os.environ.get("KVASIR_SERVE_ARGS", "").split()]
 
 
 class Gateway:

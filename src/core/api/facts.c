@@ -365,10 +365,13 @@ static enum err parse_fault(enum err e, bool too_long, struct api_fault *ret_fau
 	static const char *const TEXT[ERR_COUNT_] = {
 		[ERR_SYNTAX] = "the body is not valid JSON",
 		[ERR_DUPLICATE] = "a member of the body appears twice",
-		[ERR_BAD_REQUEST] = "the body is nested too deeply (more than 128 levels) or has too many values",
+		[ERR_BAD_REQUEST] = "the body is nested too deeply (more than 128 levels), or has too many values (more than 65536 objects and lists, 262144 "
+				    "members, 1024 of them its own, or 4194304 values)",
 		[ERR_LIMIT] = "the body is too large",
 	};
-	_Static_assert(JSON_MAX_DEPTH == 128, "the message says so");
+	_Static_assert(JSON_MAX_DEPTH == 128 && JSON_BODY_MAX_OPENS == 65536 && JSON_BODY_MAX_KEYS == 262144 && JSON_MAX_MEMBERS == 1024 &&
+			       JSON_MAX_VALUES == 4194304,
+		"the message says so");
 	if (e == ERR_LIMIT && !too_long)
 		e = ERR_BAD_REQUEST;
 	*ret_fault = (struct api_fault){ TEXT[e] ? TEXT[e] : err_text(e), NULL };
@@ -384,7 +387,7 @@ enum err api_facts_read(const struct api_path *path, struct str body, size_t max
 		*ret_facts = r.f;
 		return ERR_OK;
 	}
-	enum err e = json_parse(body, max_bytes, &d);
+	enum err e = json_parse_body(body, max_bytes, &d);
 	if (e != ERR_OK)
 		return parse_fault(e, body.n > max_bytes, ret_fault);
 	if (json_is(json_root(d), JSON_OBJECT)) {

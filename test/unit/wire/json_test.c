@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/must.h"
 #include "wire/json.h"
 
 static enum err parse_err(struct str s)
@@ -76,6 +77,39 @@ static void values_are_bounded(void **state)
 	struct json_doc *d;
 	assert_int_equal(json_parse(str_from(s, n), n, &d), ERR_LIMIT);
 	free(s);
+}
+
+/* `n` times `item`, with commas, as the value of a member. */
+static enum err body_of(const char *item, size_t n, enum err (*fn)(struct str, size_t, struct json_doc **))
+{
+	struct buf b;
+	struct json_doc *d = NULL;
+	buf_init(&b, 8 << 20);
+	must(buf_add(&b, STR("{\"a\":")) == ERR_OK);
+	for (size_t i = 0; i < n; i++)
+		must(buf_printf(&b, "%c%s", i ? ',' : '[', item) == ERR_OK);
+	must(buf_add(&b, STR("]}")) == ERR_OK);
+	enum err e = fn(buf_str(&b), b.n, &d);
+	if (e == ERR_OK)
+		json_free(d);
+	buf_done(&b);
+	return e;
+}
+
+/* What costs the readers of a request much more than its bytes is bounded there, and there only: a tokenizer's file has more. */
+static void bodies_have_less_room(void **state)
+{
+	(void)state;
+	enum { OPENS = JSON_BODY_MAX_OPENS - 2, KEYS = JSON_BODY_MAX_KEYS - 1 };     /* less the outer ones */
+	assert_int_equal(body_of("{}", OPENS, json_parse_body), ERR_OK);
+	assert_int_equal(body_of("{}", OPENS + 1, json_parse_body), ERR_LIMIT);
+	assert_int_equal(body_of("[]", OPENS + 1, json_parse_body), ERR_LIMIT);
+	assert_int_equal(body_of("[]", OPENS + 1, json_parse), ERR_OK);
+	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5, json_parse_body), ERR_OK);
+	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5 + 1, json_parse_body), ERR_LIMIT);
+	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5 + 1, json_parse), ERR_OK);
+	assert_int_equal(body_of("0", OPENS + 1, json_parse_body), ERR_OK);
+	assert_int_equal(body_of("\":{[\\\"\"", OPENS + 1, json_parse_body), ERR_OK);
 }
 
 /* jansson and Python take the last of two equal members, this library the first: nobody may guess. */
@@ -263,6 +297,7 @@ int main(void)
 		cmocka_unit_test(known_members_only), cmocka_unit_test(refusals),
 		cmocka_unit_test(depth_is_bounded),
 		cmocka_unit_test(values_are_bounded),
+		cmocka_unit_test(bodies_have_less_room),
 		cmocka_unit_test(top_members_must_differ),
 		cmocka_unit_test(typed_reads),
 		cmocka_unit_test(spans_point_into_the_text),
