@@ -42,6 +42,7 @@ def recordings(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recordings")
     for archive in DATA.glob("*.tar.xz"):
         with tarfile.open(archive) as tar:
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Debian 12's Python has none; 13's asks for one
             tar.extractall(folder)
     return folder
 

@@ -7,13 +7,13 @@
 #include "fleet/fleet_priv.h"
 
 enum {
-	HALF_LIFE_US = 10000000,         /* of remembered failures */
 	HOLD_US = 5000000,               /* first put-down for failing answers; doubles up to 16 times that */
 	HOLD_DOUBLINGS = 4,
 	SLOW_START_US = 30000000,
 	RECENT_OK_US = 5000000,          /* an answer this young outweighs failed probes: it is busy, not dead */
 	ROW_DOWN = 5, PROBES_DOWN = 2
 };
+#define FAILURES_HALF_LIFE_US 10e6
 #define FAILURES_DEGRADED 2.0
 #define FAILURES_MENDED 0.5
 #define WEIGHT_DEGRADED 0.25
@@ -64,7 +64,7 @@ static void recover(struct fleet *f, struct fleet_worker *w, struct mono now)
 
 static double failures_now(struct fleet_worker *w, struct mono now)
 {
-	w->failures *= exp2(-(double)mono_diff_us(now, w->failures_at) / HALF_LIFE_US);
+	w->failures *= exp2(-(double)mono_diff_us(now, w->failures_at) / FAILURES_HALF_LIFE_US);
 	w->failures_at = now;
 	return w->failures;
 }
@@ -178,6 +178,6 @@ double fleet_weight(const struct fleet_worker *w, struct mono now)
 	double weight = w->health == FLEET_DEGRADED ? WEIGHT_DEGRADED : 1;
 	int64_t up_us = mono_diff_us(now, w->slow_start_at);
 	if (up_us < SLOW_START_US)
-		weight *= MAX(WEIGHT_START, (double)up_us / SLOW_START_US);
+		weight *= MAX(WEIGHT_START, (double)up_us / (double)SLOW_START_US);
 	return weight;
 }
