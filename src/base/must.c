@@ -1,8 +1,11 @@
 /* must.c: the end of the road for bugs and for out of memory. */
 #include "base/must.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 void must_fail(const char *file, int line, const char *what)
 {
@@ -38,4 +41,46 @@ void *must_realloc(void *old, size_t n)
 	if (!p)
 		must_oom(n);
 	return p;
+}
+
+/* ---- tables */
+
+enum { LINE_BYTES = 64 };
+
+static size_t rounded(size_t n, size_t to) { return (n + to - 1) & ~(to - 1); }
+
+/* The system must hear of it before the first byte is touched; then each large page is one fault. What lies before and behind the
+ * aligned part goes back. */
+static void *large_pages(size_t n)
+{
+	size_t all = n + MUST_LARGE_PAGE;
+	char *p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		must_oom(all);
+	size_t before = rounded((uintptr_t)p, MUST_LARGE_PAGE) - (uintptr_t)p;
+	if (before)
+		(void)munmap(p, before);
+	if (before < MUST_LARGE_PAGE)
+		(void)munmap(p + before + n, MUST_LARGE_PAGE - before);
+	(void)madvise(p + before, n, MADV_HUGEPAGE);
+	return p + before;
+}
+
+void *must_table(size_t bytes)
+{
+	if (bytes >= MUST_LARGE_PAGE)
+		return large_pages(rounded(bytes, MUST_LARGE_PAGE));
+	size_t n = rounded(bytes ? bytes : 1, LINE_BYTES);
+	void *p = aligned_alloc(LINE_BYTES, n);
+	if (!p)
+		must_oom(n);
+	return memset(p, 0, n);
+}
+
+void must_table_free(void *p, size_t bytes)
+{
+	if (p && bytes >= MUST_LARGE_PAGE)
+		(void)munmap(p, rounded(bytes, MUST_LARGE_PAGE));
+	else
+		free(p);
 }

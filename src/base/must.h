@@ -14,4 +14,10 @@ void *must_malloc(size_t n);
 void *must_calloc(size_t n, size_t size);
 void *must_realloc(void *p, size_t n);
 
+/* Zeroed memory of a table that is looked up all over, aligned to a line of the processor's: from MUST_LARGE_PAGE bytes on in large
+ * pages where the system has them, so that few look-ups miss the address cache too. Freed with its size; NULL is fine. */
+enum { MUST_LARGE_PAGE = 2 << 20 };
+void *must_table(size_t bytes);
+void must_table_free(void *p, size_t bytes);
+
 #endif

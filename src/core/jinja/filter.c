@@ -330,8 +330,9 @@ static enum err chosen(struct jinja_run *r, const struct jinja_val *v, const str
 		return jinja_refuse(r, "this form of select");
 	if (by_attr)
 		TRY(jinja_arg_str(r, a, 0, NULL, STR(""), &attr));
-	struct jinja_args rest = { a->p + by_attr, a->n - by_attr, NULL, 0 };
-	if (rest.n) {
+	struct jinja_args rest = { 0 };
+	if (a->n > by_attr) {
+		rest = (struct jinja_args){ a->p + by_attr, a->n - by_attr, NULL, 0 };
 		TRY(jinja_arg_str(r, &rest, 0, NULL, STR(""), &name));
 		test = jinja_test_find(name);
 		if (test < 0)

@@ -36,12 +36,9 @@ enum err jinja_refuse(struct jinja_run *r, const char *fmt, ...)
 	return e;
 }
 
-enum err jinja_step(struct jinja_run *r, uint64_t n)
+enum err jinja_spent(struct jinja_run *r)
 {
-	r->steps += n;
-	if (r->steps > r->max_steps || arena_over(r->a))
-		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "the template takes too many steps or too much memory");
-	return ERR_OK;
+	return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "the template takes too many steps or too much memory");
 }
 
 /* ---- names */

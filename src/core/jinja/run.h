@@ -46,7 +46,12 @@ must_use enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, co
 must_use enum err jinja_items(struct jinja_run *r, const struct jinja_val *v, const struct jinja_list **ret_l);
 /* str(v), in the arena. */
 must_use enum err jinja_text(struct jinja_run *r, const struct jinja_val *v, struct str *ret_s);
-must_use enum err jinja_step(struct jinja_run *r, uint64_t n);             /* LIMIT when the budget is used up */
+enum err jinja_spent(struct jinja_run *r);                                      /* LIMIT, with a fault */
+static inline must_use enum err jinja_step(struct jinja_run *r, uint64_t n)     /* LIMIT when the budget is used up */
+{
+	r->steps += n;
+	return r->steps > r->max_steps || arena_over(r->a) ? jinja_spent(r) : ERR_OK;
+}
 enum err jinja_undefined_fault(struct jinja_run *r, const struct jinja_val *v); /* raises: 'name' is undefined */
 enum err jinja_raise(struct jinja_run *r, const char *fmt, ...) printf_like(2, 3);         /* BAD_REQUEST with a fault */
 enum err jinja_refuse(struct jinja_run *r, const char *fmt, ...) printf_like(2, 3);        /* UNSUPPORTED with a fault */

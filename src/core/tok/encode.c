@@ -36,11 +36,10 @@ struct tok_scratch *tok_scratch_new(const struct tok *t, size_t cache_bytes)
 	buf_init(&s->normal, (size_t)TOK_MAX_TEXT_BYTES * 24);
 	buf_init(&s->spaced, (size_t)TOK_MAX_TEXT_BYTES * 24);
 	size_t sets = 1;
-	while (sets * 2 * 2 * sizeof(*s->cache) <= cache_bytes)
+	while (sets * 2 * SET_BYTES <= cache_bytes)
 		sets *= 2;
-	if (cache_bytes >= 2 * sizeof(*s->cache)) {
-		s->cache_memory = must_calloc((sets + 1) * 2, sizeof(*s->cache));
-		s->cache = (void *)(((uintptr_t)s->cache_memory + SET_BYTES - 1) & ~(uintptr_t)(SET_BYTES - 1));
+	if (cache_bytes >= SET_BYTES) {
+		s->cache = must_table(sets * SET_BYTES);
 		s->cache_mask = sets - 1;
 	}
 	return s;
@@ -66,7 +65,7 @@ void tok_scratch_free(struct tok_scratch *s)
 	if (!s)
 		return;
 	drop_arrays(s);
-	free(s->cache_memory);
+	must_table_free(s->cache, (s->cache_mask + 1) * SET_BYTES);
 	free(s);
 }
 

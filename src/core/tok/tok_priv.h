@@ -376,7 +376,6 @@ struct tok_cache_entry {
 struct tok_scratch {
 	const struct tok *t;
 	struct tok_cache_entry *cache; /* pairs: two ways, in: */
-	void *cache_memory;
 	size_t cache_mask; /* of pairs */
 	struct buf normal; /* a piece in normal form */
 	struct buf spaced; /* a piece with its spaces marked */

@@ -49,7 +49,7 @@ uint32_t tok_pool_index(struct tok_pool *p, const bool *hidden)
 	size_t cap = 16;
 	while (cap < (size_t)p->n * 3 / 2)
 		cap *= 2;
-	p->slots = must_malloc(cap * sizeof(*p->slots));
+	p->slots = must_table(cap * sizeof(*p->slots));
 	memset(p->slots, 0xff, cap * sizeof(*p->slots));
 	p->mask = cap - 1;
 	uint32_t twice = TOK_NONE;
@@ -71,7 +71,7 @@ void tok_pool_done(struct tok_pool *p)
 {
 	free(p->bytes);
 	free(p->off);
-	free(p->slots);
+	must_table_free(p->slots, (p->mask + 1) * sizeof(*p->slots));
 	*p = (struct tok_pool){ 0 };
 }
 
@@ -133,7 +133,7 @@ void tok_merges_init(struct tok_merges *m, size_t n_pairs, size_t n_ranks)
 		bits++;
 	}
 	*m = (struct tok_merges){
-		.slots = must_malloc(cap * sizeof(*m->slots)), .shift = 64 - bits, .mask = cap - 1, .n = (uint32_t)n_ranks
+		.slots = must_table(cap * sizeof(*m->slots)), .shift = 64 - bits, .mask = cap - 1, .n = (uint32_t)n_ranks
 	};
 	memset(m->slots, 0xff, cap * sizeof(*m->slots));
 	m->result = must_calloc(n_ranks + 1, sizeof(*m->result));
@@ -165,7 +165,7 @@ void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256])
 
 void tok_merges_done(struct tok_merges *m)
 {
-	free(m->slots);
+	must_table_free(m->slots, (m->mask + 1) * sizeof(*m->slots));
 	free(m->result);
 	free(m->first);
 	*m = (struct tok_merges){ 0 };

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/must.h"
 #include "base/rand.h"
 
 static void test_random_operations_match_an_array(void **state)
@@ -86,10 +87,30 @@ static void test_arena_rewinds_and_counts(void **state)
 	assert_int_equal(a.used_bytes, 0);
 }
 
+static void test_tables_are_zeroed_and_aligned(void **state)
+{
+	(void)state;
+	static const size_t SIZES[] = { 0, 1, 64, 100, MUST_LARGE_PAGE - 1, MUST_LARGE_PAGE, MUST_LARGE_PAGE + 1, 3 * MUST_LARGE_PAGE };
+	must_table_free(NULL, 0);
+	must_table_free(NULL, MUST_LARGE_PAGE);
+	for (size_t i = 0; i < ARRAY_LEN(SIZES); i++) {
+		unsigned char *p = must_table(SIZES[i]);
+		size_t align = SIZES[i] >= MUST_LARGE_PAGE ? MUST_LARGE_PAGE : 64, bad = 0;
+		assert_int_equal((uintptr_t)p % align, 0);
+		for (size_t k = 0; k < SIZES[i]; k++) {
+			bad += p[k] != 0;
+			p[k] = 1;
+		}
+		assert_int_equal(bad, 0);
+		must_table_free(p, SIZES[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_operations_match_an_array),
+		cmocka_unit_test(test_tables_are_zeroed_and_aligned),
 		cmocka_unit_test(test_reserved_room_moves_nothing),
 		cmocka_unit_test(test_arena_rewinds_and_counts),
 	};
