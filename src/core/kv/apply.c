@@ -212,7 +212,7 @@ static void store_block(struct kv_rank *r, const struct kv_event *e, uint64_t ha
 			r->s.over_capacity++;
 			return;
 		}
-		s = kv_table_add(&r->table, hash, r->limit);
+		s = kv_table_add(&r->table, hash, r->capacity, r->limit);
 		s->key = key;
 		s->flags = e->adapter.n || !e->extras ? KV_SLOT_SHARED : 0;
 	}

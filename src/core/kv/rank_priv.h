@@ -28,8 +28,9 @@ struct kv_table {
 void kv_table_done(struct kv_table *t);
 struct kv_slot *kv_table_find(const struct kv_table *t, uint64_t hash);
 void kv_table_prefetch(const struct kv_table *t, uint64_t hash);
-/* A new slot for a hash that is not there; it becomes real when the caller sets its groups. limit: most slots ever in use. */
-struct kv_slot *kv_table_add(struct kv_table *t, uint64_t hash, uint32_t limit);
+/* A new slot for a hash that is not there; it becomes real when the caller sets its groups. capacity: blocks of a full cache,
+ * 0 when unknown; limit: most slots ever in use. */
+struct kv_slot *kv_table_add(struct kv_table *t, uint64_t hash, uint32_t capacity, uint32_t limit);
 void kv_table_del(struct kv_table *t, struct kv_slot *s);
 static inline size_t kv_table_bytes(const struct kv_table *t) { return (size_t)t->n_lines * sizeof(struct kv_line); }
 
