@@ -68,6 +68,26 @@ static void the_last_token_is_never_a_hit(void **state)
 	kv_index_free(x);
 }
 
+/* Blocks of 16, 32 and 48 tokens end together every 96: a hit ends there, whatever is held beyond. */
+static void a_hit_ends_where_blocks_of_all_sizes_end(void **state)
+{
+	(void)state;
+	static const struct kv_group sizes[] = { { KV_GROUP_FULL, 0, 16 }, { KV_GROUP_MAMBA, 0, 32 }, { KV_GROUP_MAMBA, 0, 48 } };
+	struct kv_index *x = kv_index_new();
+	uint64_t keys[MAX_KEYS];
+	kv_rank_id id = add(x, sizes, 3);
+	struct kv_prompt p = prompt(keys, 1, 300);
+	hold_run(x, id, &p, 0, 300 / B, 7);
+	assert_int_equal(hit(x, &p, id), 288);
+	p.n_tok = 280;
+	assert_int_equal(hit(x, &p, id), 192);
+	assert_int_equal(kv_index_max_hit(x, &p, id), 192);
+	hold(x, id, keys[17], 2, false);                /* the state at 288 of one group: back to where both have one */
+	p.n_tok = 300;
+	assert_int_equal(hit(x, &p, id), 192);
+	kv_index_free(x);
+}
+
 static void case_non_contiguous_hits(void **state)
 {
 	(void)state;
@@ -469,6 +489,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_token_is_never_a_hit),
+		cmocka_unit_test(a_hit_ends_where_blocks_of_all_sizes_end),
 		cmocka_unit_test(case_non_contiguous_hits),
 		cmocka_unit_test(case_index_keeps_10_endpoints),
 		cmocka_unit_test(case_aibrix_2287_a_clear_leaves_the_prompts_in_flight),
