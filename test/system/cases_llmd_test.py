@@ -98,12 +98,21 @@ def refusals(gw, up):
     yield gw.chat()
 
 
+def no_memory_left(start, up):
+    """the answer while somebody else's body takes up the memory for all"""
+    gw = Gateway(start, up, args=["--body-memory", "1MiB"])
+    with gw.client() as holds:
+        holds.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n" + b" " * 800000)
+        assert eventually(lambda: gw.metric("kvasir_body_memory_bytes") >= 800000, 10)
+        return gw.chat(json.dumps({**CHAT, "pad": "x" * 800000}))
+
+
 def test_case_llmd_2462_every_refusal_has_a_reason_a_program_can_read(start):
     """in the body and in the header, whatever was understood of the request; 429 and 503 say when to come back"""
     with Upstream() as u:
         gw = Gateway(start, u, args=["--body-memory", "1MiB", "--first-byte-timeout", "300ms", "--client-body-timeout", "300ms", "--probe-interval", "10s"])
         seen = []
-        for r in refusals(gw, u):
+        for r in (no_memory_left(start, u), *refusals(gw, u)):
             seen.append((r.status, r.headers.get("x-kvasir-reason")))
             error = r.json["error"]
             assert error["reason"] and error["code"] and error["message"] and error["type"] and "param" in error, seen[-1]
