@@ -154,6 +154,29 @@ def test_without_files_the_workers_are_asked(start, folder, monkeypatch):
         assert gw.chat(body("hello")).status == 200 and made(gw, "call") == 1
 
 
+def test_an_adapter_has_the_tokenizer_of_its_base_model(start, folder):
+    """By default it is the folder that the worker names as the model's root; an adapter's own root has none."""
+    with Worker(folder) as up:
+        up.models, up.parents, up.root = ("base", "tuned"), {"tuned": "base"}, str(folder)
+        gw = Gateway(start, up)
+        ready(gw)
+        for name in up.models:
+            assert gw.chat({**body(f"hello {name}"), "model": name}).status == 200
+        assert made(gw, "local") == 2 and made(gw, "call") == 0
+        assert eventually(lambda: gw.metric('kvasir_token_ids_compared_total{result="same"}') == 2, 10)
+        assert [t["folder"] for t in client.call(gw.admin, "GET", "/api/v1/tokenizers").json["tokenizers"]] == [str(folder)]
+
+
+@pytest.mark.parametrize("more, why", [({"truncate_prompt_tokens": 3}, "truncation"), ({"chat_template": "{{ messages[0].content }}"}, "request_template")])
+def test_what_the_worker_does_to_one_prompt_alone_is_left_to_it(start, folder, more, why):
+    with Worker(folder) as up:
+        up.script = lambda c: c.send(whole(COMPLETION))
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens", "local"])
+        ready(gw)
+        assert gw.chat({**body("hello"), **more}).status == 200
+        assert made(gw, "local") == 0 and gw.metric(f'kvasir_token_ids_left_total{{reason="{why}"}}') == 1
+
+
 MARKED = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
 
 

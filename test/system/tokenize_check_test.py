@@ -46,6 +46,24 @@ def test_check_against_a_worker(folder, wrong):
     assert (told["different"] > 0) == wrong and r.returncode == (1 if wrong else 0) and ("other ids from token" in r.stderr) == wrong
 
 
+def test_check_takes_several_files(folder, tmp_path):
+    """one after another, whether a file's last line ends or not; one that is not there is named"""
+    files = [tmp_path / f"bodies{i}.jsonl" for i in range(3)]
+    for f, b in zip(files, BODIES):
+        f.write_text(json.dumps(b))
+    lines = run(folder, "--chat", "--lines").stdout.splitlines()
+    ours = {b["messages"][0]["content"]: json.loads(x) for b, x in zip(BODIES, lines)}
+
+    def tokenize(c):
+        ids = ours[c.json["messages"][0]["content"]]
+        c.send(whole({"count": len(ids), "max_model_len": 10, "tokens": ids}) if c.target == "/tokenize" else whole({}, 403))
+    with Upstream(tokenize=tokenize) as up:
+        told = json.loads(run(folder, "--check", "--worker", up.url, *files).stdout)
+        assert told["bodies"] == told["equal"] == 3
+        r = run(folder, "--check", "--worker", up.url, files[0], tmp_path / "none")
+    assert r.returncode == 1 and "none" in r.stderr and not r.stdout
+
+
 def test_wrong_use(folder):
     assert run(folder, "--check").returncode == 2
     assert run(folder, "--check", "--worker", "ftp://x").returncode == 2

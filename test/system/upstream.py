@@ -133,7 +133,7 @@ class Upstream:
         self.script, self.models, self.tokenize, self.health = script, models, tokenize, health
         self.calls, self.tokenize_calls, self.lock, self.over = [], [], threading.Lock(), threading.Event()
         self.own_headers = []
-        self.version, self.root = None, "m"
+        self.version, self.root, self.parents = None, "m", {}
         self.connections = 0
         self.server = socket.create_server(("127.0.0.1", port), backlog=256)
         self.port = self.server.getsockname()[1]
@@ -216,8 +216,8 @@ class Upstream:
         if path == "/health" and call.method == "GET":
             call.send(whole(b"", self.health))
         elif path == "/v1/models":
-            call.send(whole({"object": "list", "data": [{"id": m, "object": "model", "created": 1, "owned_by": "vllm", "root": self.root,
-                                                         "parent": None, "max_model_len": 4096} for m in self.models]}))
+            call.send(whole({"object": "list", "data": [{"id": m, "object": "model", "created": 1, "owned_by": "vllm", "root": f"/adapters/{m}" if m in self.parents else self.root,
+                                                         "parent": self.parents.get(m), "max_model_len": 4096} for m in self.models]}))
         elif path == "/metrics":
             call.send(whole(METRICS, content_type="text/plain"))
         elif path in ("/kv_event_sources", "/version") and not (path == "/version" and self.version):

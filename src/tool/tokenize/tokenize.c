@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "base/vec.h"
 #include "io/loop.h"
 #include "model/hub.h"
@@ -17,7 +18,9 @@ enum shape { SHAPE_IDS, SHAPE_COUNT, SHAPE_PIECES };
 enum { MAX_INPUT = TOK_MAX_TEXT_BYTES };
 
 struct options {
-	const char *folder, *repo, *file;   /* one of the first two */
+	const char *folder, *repo;       /* one of them */
+	const char **files;              /* one, but for check; not NULL */
+	size_t n_files;
 	enum shape shape;
 	bool lines, no_special, body;    /* body: the input is a request, not a text */
 	bool prompt, check;
@@ -41,6 +44,7 @@ struct work {
 static const char HELP[] =
 	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions|--responses|--messages] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
 	"                [--unicode 14|16] [FILE|-]\n"
+	"kvasir tokenize --check --worker URL --model-dir DIR|--hub REPO[@REVISION] [--chat|--completions|--responses|--messages] [FILE...]\n"
 	"  The token ids of FILE (default: standard input) as a JSON array.\n"
 	"  --hub         a repository of the caches on this machine, else fetched from HF_ENDPOINT (HF_TOKEN, HF_HUB_OFFLINE)\n"
 	"  --text        the input is a prompt's text (the default)\n"
@@ -48,7 +52,7 @@ static const char HELP[] =
 	"                one array for each); --responses: of /v1/responses; --messages: of /v1/messages or its count_tokens\n"
 	"  --prompt      not the ids but the chat's text as the model gets it, as a JSON string\n"
 	"  --check --worker URL [--api-key-env NAME]\n"
-	"                holds our ids of the bodies, one a line, against that worker's own; exit code 1 when one differs\n"
+	"                holds our ids of the bodies in all files, one a line, against that worker's own; exit code 1 when one differs\n"
 	"  --count       how many ids; --pieces: the vocabulary's own spelling of each\n"
 	"  --lines       each input line is a JSON string, each output line its answer, or {\"error\": ...}\n"
 	"  --no-special  without the ids that the model's post-processor puts around a prompt\n"
@@ -170,9 +174,9 @@ static void whole(struct work *w, struct str text)
 {
 	enum err e = w->o->body ? answer_body(w, text) : answer(w, text);
 	if (e != ERR_OK && w->why)
-		fprintf(stderr, "kvasir tokenize: %s: only a worker can say: %s\n", w->o->file, w->why);
+		fprintf(stderr, "kvasir tokenize: %s: only a worker can say: %s\n", w->o->files[0], w->why);
 	else if (e != ERR_OK)
-		fprintf(stderr, "kvasir tokenize: %s: %s\n", w->o->file, e == ERR_SYNTAX ? "the text is not UTF-8" : err_text(e));
+		fprintf(stderr, "kvasir tokenize: %s: %s\n", w->o->files[0], e == ERR_SYNTAX ? "the text is not UTF-8" : err_text(e));
 	w->failed = e != ERR_OK || !flush(w) || putchar('\n') == EOF;
 }
 
@@ -199,11 +203,28 @@ static enum err load_model(const struct options *o, char *why, size_t cap, struc
 	return o->repo ? load_repo(o, why, cap, ret_l) : tokenize_load(o->folder, o->unicode, why, cap, ret_l);
 }
 
+/* One behind the other, each beginning a line. */
+static enum err read_files(const struct options *o, struct buf *text, const char **ret_file)
+{
+	for (size_t i = 0; i < o->n_files; i++) {
+		struct str s;
+		*ret_file = o->files[i];
+		TRY(tokenize_read_file(o->files[i], MAX_INPUT, &s));
+		enum err e = text->n && text->p[text->n - 1] != '\n' ? buf_add_byte(text, '\n') : ERR_OK;
+		if (e == ERR_OK)
+			e = buf_add(text, s);
+		free((void *)(uintptr_t)s.p);
+		TRY(e);
+	}
+	return ERR_OK;
+}
+
 static int run(const struct options *o)
 {
 	char why[512];
+	const char *file = "";
 	struct work w = { .o = o };
-	struct str text;
+	struct buf all;
 	int code = 0;
 	enum err e = load_model(o, why, sizeof(why), &w.l);
 	if (e == ERR_OK && o->body && o->form != TEXT_COMPLETIONS && !text_local_has_chat(w.l)) {
@@ -214,9 +235,12 @@ static int run(const struct options *o)
 		fprintf(stderr, "kvasir tokenize: %s: %s\n", o->repo ? o->repo : o->folder, why);
 		return 1;
 	}
-	e = tokenize_read_file(o->file, MAX_INPUT, &text);
+	buf_init(&all, MAX_INPUT);
+	e = read_files(o, &all, &file);
+	struct str text = buf_str(&all);
 	if (e != ERR_OK) {
-		fprintf(stderr, "kvasir tokenize: %s: %s\n", o->file, err_text(e));
+		fprintf(stderr, "kvasir tokenize: %s: %s\n", file, err_text(e));
+		buf_done(&all);
 		text_local_unref(w.l);
 		return 1;
 	}
@@ -231,7 +255,7 @@ static int run(const struct options *o)
 		each_line(&w, text);
 	else
 		whole(&w, text);
-	free((void *)(uintptr_t)text.p);
+	buf_done(&all);
 	tok_scratch_free(w.s);
 	tok_ids_done(&w.ids);
 	buf_done(&w.out);
@@ -308,9 +332,7 @@ static int take_word(struct options *o, int argc, char **argv, int *i)
 {
 	const char *word = argv[*i];
 	if (word[0] != '-' || !word[1]) {
-		if (o->file)
-			return wrong_use("more than one file", word);
-		o->file = word;
+		o->files[o->n_files++] = word;
 		return -1;
 	}
 	for (size_t k = 0; k < ARRAY_LEN(OPTIONS); k++) {
@@ -324,17 +346,26 @@ static int take_word(struct options *o, int argc, char **argv, int *i)
 	return wrong_use("unknown option", word);
 }
 
-int tokenize_main(int argc, char **argv)
+static int obey(struct options *o, int argc, char **argv)
 {
-	struct options o = { 0 };
 	for (int i = 0; i < argc; i++) {
-		int code = take_word(&o, argc, argv, &i);
+		int code = take_word(o, argc, argv, &i);
 		if (code >= 0)
 			return code;
 	}
-	if (!o.file)
-		o.file = "-";
-	if (o.check && !o.worker)
+	if (o->n_files == 0)
+		o->files[o->n_files++] = "-";
+	if (o->n_files > 1 && !o->check)
+		return wrong_use("more than one file", o->files[1]);
+	if (o->check && !o->worker)
 		return wrong_use("--check needs --worker URL", "");
-	return !o.folder == !o.repo ? wrong_use("--model-dir or --hub is needed, one of them", "") : run(&o);
+	return !o->folder == !o->repo ? wrong_use("--model-dir or --hub is needed, one of them", "") : run(o);
+}
+
+int tokenize_main(int argc, char **argv)
+{
+	struct options o = { .files = must_calloc((size_t)argc + 1, sizeof(*o.files)) };
+	int code = obey(&o, argc, argv);
+	free(o.files);
+	return code;
 }
