@@ -66,7 +66,8 @@ enum err text_local_load(const struct text_local_files *f, char *why, size_t why
 	struct tok_files t = { .tokenizer_json = f->text[TEXT_FILE_TOKENIZER], .tiktoken = f->text[TEXT_FILE_TIKTOKEN],
 		.tekken = f->text[TEXT_FILE_TEKKEN], .config = f->text[TEXT_FILE_CONFIG], .special_map = f->text[TEXT_FILE_SPECIAL_MAP],
 		.added = f->text[TEXT_FILE_ADDED],
-		.model_config = f->text[TEXT_FILE_MODEL], .unicode = f->unicode, .loader = f->known_version ? TOK_LOADER_5 : TOK_LOADER_ANY };
+		.model_config = f->text[TEXT_FILE_MODEL], 
+		.unicode = f->known_version ? f->unicode : TOK_UNICODE_ANY, .loader = f->known_version ? TOK_LOADER_5 : TOK_LOADER_ANY };
 	struct text_chat_files c = { .config = t.config, .template_file = f->text[TEXT_FILE_TEMPLATE],
 		.processor_template = f->text[TEXT_FILE_PROCESSOR_TEMPLATE], .more_templates = f->more_templates, .known_version = f->known_version,
 		.model = f->text[TEXT_FILE_MODEL], .other_tokenizer = f->text[TEXT_FILE_TEKKEN].n > 0 };

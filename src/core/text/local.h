@@ -41,7 +41,7 @@ struct text_local_files {
 	struct str text[TEXT_FILE_COUNT];    /* n = 0: not there */
 	bool more_templates;                 /* there is a folder of that name */
 	bool known_version;                  /* see text_chat_files */
-	enum tok_unicode unicode;
+	enum tok_unicode unicode;            /* of a known version */
 };
 
 /* The texts are borrowed during the call. `why` (NUL-terminated): on failure why there is no tokenizer; on success why there are

@@ -77,6 +77,26 @@ void tok_classes_init(struct tok_table *t, enum tok_unicode version)
 	tok_table_init(t, fill_from_runs, &r);
 }
 
+struct both {
+	struct runs old, new;
+};
+
+static void fill_disputed(void *ctx, uint32_t block, uint8_t out[256])
+{
+	struct both *x = ctx;
+	uint8_t old[256];
+	fill_from_runs(&x->old, block, old);
+	fill_from_runs(&x->new, block, out);
+	for (size_t i = 0; i < 256; i++)
+		out[i] = out[i] != old[i];
+}
+
+void tok_disputed_init(struct tok_table *t)
+{
+	struct both x = { { RUNS_14, RUNS_14 + ARRAY_LEN(RUNS_14) }, { RUNS_16, RUNS_16 + ARRAY_LEN(RUNS_16) } };
+	tok_table_init(t, fill_disputed, &x);
+}
+
 bool tok_is_word(uint32_t cp)
 {
 	size_t low = 0, high = ARRAY_LEN(WORDS);

@@ -386,6 +386,15 @@ static void push_all(struct tok_ids *ids, const uint32_t *p, size_t n)
 		push_id(ids, p[i]);
 }
 
+static bool disputed(const struct tok *t, struct str text)
+{
+	size_t n;
+	for (size_t i = 0; i < text.n; i += n)
+		if (tok_table_get(&t->disputed, tok_cp((const uint8_t *)text.p + i, &n)))
+			return true;
+	return false;
+}
+
 /* A text between two safe cuts. */
 static enum err encode_stretch(struct run *r, const struct tok_job *job, const struct tok_stretch *s)
 {
@@ -394,6 +403,8 @@ static enum err encode_stretch(struct run *r, const struct tok_job *job, const s
 		return ERR_AGAIN;
 	if (!utf8_valid(s->text))
 		return ERR_SYNTAX;
+	if (r->t->disputed.n_blocks && disputed(r->t, s->text))
+		return ERR_UNSUPPORTED;
 	r->mid_text = s->from == TOK_FROM_TEXT;
 	return s->ordinary ? encode_ordinary(r, s->text, s->from == TOK_FROM_START) : each_piece(r, &r->t->raw, s->text, s->from == TOK_FROM_START, encode_piece);
 }

@@ -102,6 +102,8 @@ enum err tok_load(const struct tok_files *f, char *why, size_t why_cap, struct t
 		return e;
 	}
 	decide_cuts(t);
+	if (f->unicode == TOK_UNICODE_ANY && t->kind == TOK_BYTES)
+		tok_disputed_init(&t->disputed);
 	t->fingerprint = fingerprint_of(f);
 	*ret_t = t;
 	return ERR_OK;
@@ -137,6 +139,7 @@ void tok_free(struct tok *t)
 	tok_merges_done(&t->merges);
 	tok_normal_done(&t->normal);
 	tok_table_done(&t->classes);
+	tok_table_done(&t->disputed);
 	free(t);
 }
 
@@ -146,7 +149,7 @@ static size_t map_held(const struct map *m) { return m->cap * (sizeof(struct map
 
 size_t tok_bytes_held(const struct tok *t)
 {
-	size_t n = sizeof(*t) + (t->classes.n_blocks + t->normal.active.n_blocks) * 256;
+	size_t n = sizeof(*t) + (t->classes.n_blocks + t->disputed.n_blocks + t->normal.active.n_blocks) * 256;
 	n += map_held(&t->token_by_id) + map_held(&t->normal.decomposed) + map_held(&t->normal.combining) + map_held(&t->normal.pairs);
 	n += (t->raw.n_nodes + t->late.n_nodes) * sizeof(struct tok_trie_node) + t->n_tokens * sizeof(*t->tokens);
 	n += tok_pool_held(&t->pieces) + tok_pool_held(&t->bytes);

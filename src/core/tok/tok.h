@@ -35,8 +35,9 @@ enum {
 	TOK_MAX_ADDED = 1 << 16, /* added tokens */
 };
 
-/* Whose letters and digits: tokenizers up to 0.21.1 split by Unicode 14, later ones by Unicode 16. */
-enum tok_unicode { TOK_UNICODE_16, TOK_UNICODE_14 };
+/* Whose letters and digits: tokenizers up to 0.21.1 split by Unicode 14, later ones by Unicode 16. ANY: not known; then a text with a
+ * character on which they differ is not encoded. */
+enum tok_unicode { TOK_UNICODE_16, TOK_UNICODE_14, TOK_UNICODE_ANY };
 
 /* What the worker's library makes of tokenizer.json: transformers 4 takes it as it stands (FILES); 5 builds the pipeline anew
  * for some classes. ANY: not known; then a tokenizer loads only when both give the same ids. */
@@ -92,7 +93,7 @@ struct tok_job {
 	size_t *new_bytes; /* NULL, or a sum over several jobs that share the limit: what was new is added */
 };
 /* Appends to ids. SYNTAX: the text is not UTF-8 (lone surrogates included: let the worker answer). LIMIT: too long.
- * UNSUPPORTED: a text that this model's worker cuts in a way of its own; or add_bos, add_eos with a tokenizer of
+ * UNSUPPORTED: a text that this model's worker cuts in a way of its own, or one that depends on a Unicode version which is not known; or add_bos, add_eos with a tokenizer of
  * TOK_LOADER_ANY whose loaders differ in what they put there. */
 must_use enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids);
 

@@ -51,7 +51,8 @@ static inline uint8_t tok_table_get(const struct tok_table *t, uint32_t cp)
 {
 	return t->blocks[(size_t)t->index[cp >> 8] << 8 | (cp & 255)];
 }
-void tok_classes_init(struct tok_table *t, enum tok_unicode version);
+void tok_classes_init(struct tok_table *t, enum tok_unicode version); /* ANY: as 16 */
+void tok_disputed_init(struct tok_table *t); /* 1: the versions have different classes for it */
 bool tok_is_word(uint32_t cp); /* a word character to a single_word token */
 
 /* The code point at p (checked UTF-8, at least one character); its bytes go to *n. */
@@ -226,7 +227,7 @@ struct tok_crossing {
 
 struct tok {
 	enum tok_kind kind;
-	struct tok_table classes;
+	struct tok_table classes, disputed; /* disputed: empty when the version is known, or makes no difference */
 	struct tok_normal normal;
 
 	struct tok_token *tokens; /* added */

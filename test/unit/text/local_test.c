@@ -421,6 +421,7 @@ static void what_differs_between_versions_is_left(void **state)
 	(void)state;
 	static const struct { const char *body, *why; } rows[] = {
 		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", "none" },
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"\\ud83e\\udee8\"}]}", "tokenizer_unsupported" },   /* a symbol since Unicode 15 */
 		{ "{\"messages\":[{\"role\":\"developer\",\"content\":\"a\"}]}", "version" },
 		{ "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\"}]}", "version" },
 		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"x\":1}}]}", "tool_extra_member" },

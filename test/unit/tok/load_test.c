@@ -392,6 +392,27 @@ static void test_old_list_of_added_tokens(void **state)
 	tok_free(t);
 }
 
+/* gigatoken issue 37: U+1FAE8 is a symbol in Unicode 16 and nothing in 14. */
+static void test_an_unknown_unicode_version_is_not_guessed(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	struct tok_ids ids = { 0 };
+	struct tok_files f = { .tokenizer_json = STR("{\"version\":\"1.0\",\"pre_tokenizer\":" BYTE_LEVEL ",\"model\":" MODEL "}") };
+	const struct tok_job job = { .text = STR("a \xf0\x9f\xab\xa8 b") };
+	for (enum tok_unicode u = TOK_UNICODE_16; u <= TOK_UNICODE_ANY; u++) {
+		f.unicode = u;
+		assert_int_equal(tok_load(&f, why, sizeof(why), &t), ERR_OK);
+		struct tok_scratch *s = tok_scratch_new(t, 0);
+		assert_int_equal(tok_encode(t, s, &job, &ids), u == TOK_UNICODE_ANY ? ERR_UNSUPPORTED : ERR_OK);
+		IDS_ARE(t, "a \xe4\xb8\xad\xc3\xa9\xf0\x9f\x98\x80 b", 0, 4, 4, 1); /* on these they agree */
+		tok_scratch_free(s);
+		tok_free(t);
+	}
+	tok_ids_done(&ids);
+}
+
 static void test_fingerprint_depends_on_all(void **state)
 {
 	(void)state;
@@ -423,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_two_lists_in_another_order),
 		cmocka_unit_test(test_other_flags),
 		cmocka_unit_test(test_old_list_of_added_tokens),
+		cmocka_unit_test(test_an_unknown_unicode_version_is_not_guessed),
 		cmocka_unit_test(test_fingerprint_depends_on_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
