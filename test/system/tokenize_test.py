@@ -1,6 +1,7 @@
 """`kvasir tokenize` as scripts use it: ids and nothing else on standard output, lines, refusals by name."""
 import json
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -89,3 +90,28 @@ def test_a_hub_cache_folder(tmp_path):
     (place / "tokenizer.json").symlink_to(GOLDEN / "gpt2/tokenizer.json")
     case = cases("gpt2")[10]
     assert json.loads(tokenize("--model-dir", tmp_path, text=case["text"]).stdout) == case["ids"]
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "link", "loop", "socket", "empty", "sparse", "cut"])
+def test_what_is_no_tokenizer_is_named_and_holds_up_nobody(tmp_path, what):
+    file, folder = tmp_path / "tokenizer.json", tmp_path
+    if what == "fifo":
+        os.mkfifo(file)
+    elif what == "folder":
+        file.mkdir()
+    elif what == "link":
+        file.symlink_to("tokenizer.json")
+    elif what == "loop":
+        folder = tmp_path / "loop"
+        folder.symlink_to("loop")
+    elif what == "socket":
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(os.path.relpath(file))
+    elif what == "cut":
+        file.write_bytes((GOLDEN / "gpt2/tokenizer.json").read_bytes()[:3000])
+    else:
+        file.touch()
+        os.truncate(file, 0 if what == "empty" else 20 << 30)
+    got = tokenize("--model-dir", folder, text="a")
+    words = got.stderr.decode().strip().removeprefix(f"kvasir tokenize: {folder}: ")
+    assert got.returncode == 1 and got.stdout == b"" and len(words) > 10 and "\n" not in words, got

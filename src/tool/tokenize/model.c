@@ -1,43 +1,19 @@
 /* model.c: reads the files of a tokenizer. */
 #include "tokenize/model.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-static enum err read_all(FILE *f, size_t max, struct str *ret_text)
-{
-	struct buf b;
-	buf_init(&b, max);
-	enum err e = ERR_OK;
-	char *room;
-	for (size_t n = 1; n && e == ERR_OK;) {
-		e = buf_reserve(&b, MIN((size_t)1 << 20, max - b.n + (max == b.n)), &room);
-		if (e == ERR_OK) {
-			n = fread(room, 1, MIN((size_t)1 << 20, max - b.n), f);
-			buf_commit(&b, n);
-		}
-	}
-	if (e == ERR_OK && ferror(f))
-		e = ERR_IO;
-	if (e == ERR_OK)
-		*ret_text = str_clone(buf_str(&b));
-	buf_done(&b);
-	return e;
-}
+#include "io/file.h"
 
 enum err tokenize_read_file(const char *path, size_t max, struct str *ret_text)
 {
-	bool standard = strcmp(path, "-") == 0;
-	FILE *f = standard ? stdin : fopen(path, "rb");
-	if (!f)
-		return errno == ENOENT ? ERR_NOT_FOUND : ERR_IO;
-	enum err e = read_all(f, max, ret_text);
-	if (!standard)
-		(void)fclose(f);
-	return e;
+	struct buf b;
+	TRY(strcmp(path, "-") == 0 ? io_input_read(max, &b) : io_file_read(path, max, &b));
+	*ret_text = str_clone(buf_str(&b));
+	buf_done(&b);
+	return ERR_OK;
 }
 
 /* An absent file is an empty text. */
@@ -65,8 +41,7 @@ static enum err resolve(const char *folder, char *out, size_t cap)
 static bool has_folder(const char *folder, const char *name)
 {
 	char path[4096];
-	struct stat st;
-	return (size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) < sizeof(path) && stat(path, &st) == 0;
+	return (size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) < sizeof(path) && io_path_kind(path) != IO_PATH_NONE;
 }
 
 enum err tokenize_load(const char *folder, enum tok_unicode unicode, char *why, size_t why_cap, struct text_local **ret_l)
@@ -74,6 +49,8 @@ enum err tokenize_load(const char *folder, enum tok_unicode unicode, char *why, 
 	char place[4096];
 	struct text_local_files f = { .unicode = unicode, .known_version = true };
 	enum err e = resolve(folder, place, sizeof(place));
+	if (e != ERR_OK)
+		snprintf(why, why_cap, "%s", err_text(e));
 	for (size_t i = 0; i < TEXT_FILE_COUNT && e == ERR_OK; i++) {
 		e = read_optional(place, text_file_names[i], &f.text[i]);
 		if (e != ERR_OK)
