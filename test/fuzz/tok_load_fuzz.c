@@ -93,7 +93,7 @@ static struct tok_files files_of(uint8_t kind, struct str text)
 {
 	static const struct str CLASSES[] = { STR_INIT(""), STR_INIT("{\"tokenizer_class\":\"GPT2Tokenizer\"}"),
 		STR_INIT("{\"tokenizer_class\":\"LlamaTokenizer\",\"legacy\":true}"), STR_INIT("{\"tokenizer_class\":\"GemmaTokenizer\"}") };
-	struct tok_files f = { .loader = (enum tok_loader)((kind >> 3 & 3) % 3) };
+	struct tok_files f = { .loader = (enum tok_loader)((kind >> 3 & 3) % 3), .unicode = kind >> 7 ? TOK_UNICODE_ANY : TOK_UNICODE_16 };
 	switch (kind & 7) {
 	case 1: f.tokenizer_json = (struct str){ BASE, sizeof(BASE) - 1 }, f.config = text; break;
 	case 2: f.tekken = text; break;

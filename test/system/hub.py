@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import threading
+import time
 import urllib.parse
 
 COMMIT = "c0ffee" + "0" * 34
@@ -47,7 +48,7 @@ def send(h, status, body=b"", headers=(), cut=0):
 
 
 class Hub:
-    """way: how files are answered: plain, relative (redirect on the hub), store (redirect to another host), truncated, wrong (other
+    """way: how files are answered: plain, relative (redirect on the hub), store (redirect to another host), slow (tokenizer.json in two halves, six seconds apart), truncated, wrong (other
     bytes than the digest), no_digest. token: needed for everything, when given. down: answers 503 so many times first."""
 
     def __init__(self, files, way="plain", token=None, status=None, down=0):
@@ -88,6 +89,10 @@ class Hub:
             return send(h, 307, b"", [("Location", f"/api/resolve-cache/{self.commit}/{name}")])
         if self.way == "store":
             return send(h, 302, b"", [("Location", f"{self.store.url}/blobs/{name}"), *large])
+        if self.way == "slow" and name == "tokenizer.json":
+            send(h, 200, data, large, cut=len(data) // 2)
+            time.sleep(6)
+            return h.wfile.write(data[len(data) - len(data) // 2:])
         if self.way == "truncated" and name == "tokenizer.json":
             return send(h, 200, data, large, cut=100)
         if self.way == "wrong" and name == "tokenizer.json":

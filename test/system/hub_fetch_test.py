@@ -64,6 +64,14 @@ def test_fetched_once_then_kept(tmp_path, folder, hub_of, way):   # noqa: F811
     assert tokenize(tmp_path, hub, HF_HUB_OFFLINE="1").stdout == out.stdout
 
 
+def test_a_long_download_says_how_far_it_is(tmp_path, folder, hub_of):   # noqa: F811
+    out = tokenize(tmp_path, hub_of(way="slow"))
+    assert out.returncode == 0 and json.loads(out.stdout) == ids_of(folder, CHAT)
+    size = (GOLDEN / "tokenizer.json").stat().st_size
+    said = [line for line in out.stderr.decode().splitlines() if "event=tokenizer_fetching" in line]
+    assert len(said) == 1 and "file=tokenizer.json" in said[0] and f"of={size}" in said[0] and REPO in said[0], out.stderr
+
+
 def test_a_revision_may_be_a_commit(tmp_path, hub_of):
     hub = hub_of()
     assert tokenize(tmp_path, hub, f"{REPO}@{COMMIT}").returncode == 0
