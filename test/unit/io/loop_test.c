@@ -51,7 +51,7 @@ static void test_timer_moved_later_earlier_and_stopped(void **state)
 	struct io_timer *t = io_timer_new(kit_loop, count, NULL);
 	fired = 0;
 	io_timer_after(t, 3000);
-	io_timer_after(t, 30000);    /* later: the old time must not fire it */
+	io_timer_after(t, 30000000); /* later: the old time must not fire it */
 	kit_run_us(10000);
 	assert_int_equal(fired, 0);
 	io_timer_after(t, 1000);     /* earlier */
