@@ -49,8 +49,8 @@ enum { LINE_BYTES = 64 };
 
 static size_t rounded(size_t n, size_t to) { return (n + to - 1) & ~(to - 1); }
 
-/* The system must hear of it before the first byte is touched; then each large page is one fault. What lies before and behind the
- * aligned part goes back. */
+/* The system must hear of it before the first byte is touched; then each large page is one fault, had here and not by the first look-ups.
+ * What lies before and behind the aligned part goes back. */
 static void *large_pages(size_t n)
 {
 	size_t all = n + MUST_LARGE_PAGE;
@@ -63,6 +63,8 @@ static void *large_pages(size_t n)
 	if (before < MUST_LARGE_PAGE)
 		(void)munmap(p + before + n, MUST_LARGE_PAGE - before);
 	(void)madvise(p + before, n, MADV_HUGEPAGE);
+	for (size_t i = 0; i < n; i += MUST_LARGE_PAGE)
+		((volatile char *)p)[before + i] = 0;
 	return p + before;
 }
 
