@@ -173,7 +173,7 @@ static void hold(struct fleet *f, size_t rank, const uint64_t *keys, size_t n)
 	for (size_t at = 0; at < n; at += 500) {
 		size_t m = MIN(n - at, (size_t)500);
 		for (size_t i = 0; i < m; i++)
-			d[i] = (struct kv_delta){ keys[at + i], 1, 0 };
+			d[i] = (struct kv_delta){ .key = keys[at + i], .add_groups = 1 };
 		kv_index_apply(f->x, f->ids[rank], d, m);
 	}
 }
@@ -253,7 +253,7 @@ static void bench_flights(void)
 	}
 	for (int i = 0; i < ROUNDS; i++) {
 		double t = now_us();
-		kv_index_hits(f.x, &f.p, f.ids, RANKS, hit);
+		kv_index_hits(f.x, &f.p, f.ids, RANKS, hit, NULL);
 		warm[i] = now_us() - t;
 	}
 	if (hit[RANKS - 1] != (PROMPT_BLOCKS - 1) * BLOCK)
@@ -276,13 +276,13 @@ static void bench_hits(bool full)
 	fleet_init(&f, full);
 	for (int i = -5; i < ROUNDS; i++) {
 		double t = now_us();
-		kv_index_hits(f.x, &f.p, f.ids, RANKS, hit);
+		kv_index_hits(f.x, &f.p, f.ids, RANKS, hit, NULL);
 		warm[MAX(i, 0)] = now_us() - t;
 	}
 	for (int i = 0; i < COLD; i++) {
 		chill(trash, n_trash);
 		double t = now_us();
-		kv_index_hits(f.x, &f.p, f.ids, RANKS, hit);
+		kv_index_hits(f.x, &f.p, f.ids, RANKS, hit, NULL);
 		cold[i] = now_us() - t;
 	}
 	qsort(warm, ROUNDS, sizeof(*warm), by_value);

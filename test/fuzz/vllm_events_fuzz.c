@@ -42,7 +42,7 @@ static void ask(const struct both *b, const struct kv_batch *batch)
 		kv_prompt_keys(kv_seed(e->adapter), e->ids, e->block_size, e->block_size, NULL, &key);
 		struct kv_prompt p = { e->block_size + 1, 1, { { e->block_size, 1, &key } } };
 		kv_flight f = kv_index_flight_begin(b->x, b->id, &p);
-		kv_index_hits(b->x, &p, &b->id, 1, &hit);
+		kv_index_hits(b->x, &p, &b->id, 1, &hit, NULL);
 		must(hit <= e->block_size);
 		kv_index_flight_end(b->x, f);
 	}

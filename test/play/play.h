@@ -8,7 +8,7 @@
  *   drain NAME
  *   probe NAME ok|connect|status|timeout|auth
  *   gauges NAME running=N waiting=N kv=PERCENT
- *   hold NAME prompt=SPEC                    its events say it holds these blocks
+ *   hold NAME prompt=SPEC [tier=cpu|storage] its events say it holds these blocks, on the GPU or below
  *   clear NAME
  *   wait 100ms | wait 3s                     time passes, with a tick every 100 ms
  *   ask ID [model=M] [pool=P] [prompt=SPEC | tokens=N] [nostream] [plain] [nolookup] [dry] [key=N] [pinned=NAME]

@@ -144,15 +144,26 @@ struct kv_prompt play_prompt(struct play *p, const struct play_line *l, struct s
 	return prompt;
 }
 
+static enum kv_tier tier_of(const struct play_line *l)
+{
+	struct str word = play_value(l, "tier");
+	if (!word.n)
+		return KV_TIER_GPU;
+	if (!str_eq(word, STR("cpu")) && !str_eq(word, STR("storage")))
+		play_fail(l, "tier=cpu or tier=storage");
+	return str_eq(word, STR("cpu")) ? KV_TIER_CPU : KV_TIER_STORAGE;
+}
+
 static void cmd_hold(struct play *p, const struct play_line *l)
 {
 	struct arena_mark mark = arena_mark(&p->mem);
 	struct play_worker *w = play_worker_of(p, l, l->words[1]);
 	struct kv_prompt prompt = play_prompt(p, l, play_value(l, "prompt"), &w->block, 1, 0);
 	struct kv_group g = { .kind = KV_GROUP_FULL, .block_size = w->block };
+	enum kv_tier tier = tier_of(l);
 	struct kv_delta *d = arena_new(&p->mem, struct kv_delta, prompt.sets[0].n);
 	for (uint32_t i = 0; i < prompt.sets[0].n; i++)
-		d[i] = (struct kv_delta){ .key = prompt.sets[0].keys[i], .add_groups = 1 };
+		d[i] = (struct kv_delta){ .key = prompt.sets[0].keys[i], .add_groups = 1, .tier = tier };
 	uint32_t rank = (uint32_t)play_number(l, "rank", 0);
 	brain_kv_groups(p->brain, w->id, rank, &g, 1);
 	brain_kv_deltas(p->brain, w->id, rank, d, prompt.sets[0].n);

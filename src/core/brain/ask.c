@@ -36,6 +36,7 @@ static void add_candidates(struct brain *b, struct fleet_worker *w, struct mono 
 		VEC_PUSH(&b->ids, c.kv_id);
 		VEC_PUSH(&b->scratch, c.kv_id);
 		VEC_PUSH(&b->hits, 0);
+		VEC_PUSH(&b->loads, (struct kv_load){ 0 });
 	}
 }
 
@@ -44,7 +45,7 @@ static enum rule gather(struct brain *b, struct fleet_worker *const *workers, si
 	enum rule rule = RULE_USABLE;
 	b->candidates.n = 0;
 	for (; rule < RULE_COUNT_; rule++) {
-		b->ids.n = b->scratch.n = b->hits.n = 0;
+		b->ids.n = b->scratch.n = b->hits.n = b->loads.n = 0;
 		for (size_t i = 0; i < n; i++)
 			if (allowed(workers[i], rule, prompt_tok))
 				add_candidates(b, workers[i], now);
@@ -58,11 +59,14 @@ static void measure(struct brain *b, const struct brain_ask *a, uint32_t prompt_
 {
 	bool look = a->prompt && a->kv_routed && !a->no_lookup;
 	if (look)
-		kv_index_hits(b->index, a->prompt, b->ids.p, b->ids.n, b->hits.p);
+		kv_index_hits(b->index, a->prompt, b->ids.p, b->ids.n, b->hits.p, b->loads.p);
 	for (size_t i = 0; i < b->candidates.n; i++) {
 		struct sched_candidate *c = &b->candidates.p[i];
-		c->hit_tok = look && c->worker->prefix_caching ? MIN(b->hits.p[i], prompt_tok) : 0;
-		struct sched_cost_in in = { .profile = c->profile, .worker = c->worker, .load = c->load, .hit_tok = c->hit_tok,
+		if (look && c->worker->prefix_caching) {
+			c->hit_tok = MIN(b->hits.p[i], prompt_tok);
+			c->lower = b->loads.p[i];
+		}
+		struct sched_cost_in in = { .profile = c->profile, .worker = c->worker, .load = c->load, .hit_tok = c->hit_tok, .lower = c->lower,
 			.foreign = fleet_foreign(&c->worker->ranks[c->rank], now), .new_tok = MAX(prompt_tok - c->hit_tok, 1u) };
 		c->base_us = sched_ttft_us(&in);
 		c->ttft_us = c->base_us * c->slow / c->weight;

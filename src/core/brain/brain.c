@@ -118,6 +118,7 @@ void brain_free(struct brain *b)
 	VEC_FREE(&b->ids);
 	VEC_FREE(&b->scratch);
 	VEC_FREE(&b->hits);
+	VEC_FREE(&b->loads);
 	free(b->receipts);
 	free(b->settling);
 	fleet_free(b->fleet);

@@ -126,7 +126,7 @@ bool brain_work(struct brain *b);
 
 /* ---- looking in (admin, tests) */
 struct brain_rank_view {
-	uint32_t rank; bool events_seen, uncertain, approx; uint64_t events_seq; int64_t events_lag_us; uint32_t index_blocks;
+	uint32_t rank; bool events_seen, uncertain, approx; uint64_t events_seq; int64_t events_lag_us; uint32_t index_blocks, lower_blocks;
 	uint32_t in_flight_requests; uint64_t in_flight_prompt_tok; uint32_t in_flight_contexts; uint64_t context_tok;
 	uint32_t running, waiting; double kv_usage;
 };
@@ -152,7 +152,7 @@ struct kv_index_stats brain_index_stats(const struct brain *b);
 bool brain_ledger_is_zero(const struct brain *b);
 uint64_t brain_generation(const struct brain *b);        /* changes whenever models, sizes, health or membership change: hands refresh their view */
 
-struct brain_candidate { brain_worker worker; int32_t rank; uint32_t hit_tok; uint32_t in_flight; uint64_t prefill_tok; int64_t ttft_us; enum brain_health health; const char *note; };
+struct brain_candidate { brain_worker worker; int32_t rank; uint32_t hit_tok; struct kv_load lower; /* of the hit: loaded first */ uint32_t in_flight; uint64_t prefill_tok; int64_t ttft_us; enum brain_health health; const char *note; };
 struct brain_receipt {
 	uint64_t id; struct str request_id, client_id, model; struct mono at; const char *reason, *ids;   /* ids: "keys", or why not */
 	uint32_t prompt_tok; uint32_t max_hit_tok; uint32_t n_candidates; const struct brain_candidate *candidates; uint32_t chosen;   /* chosen: index in candidates */

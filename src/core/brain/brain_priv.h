@@ -92,6 +92,7 @@ struct brain {
 	VEC(struct sched_candidate) candidates;
 	VEC(kv_rank_id) ids, scratch;
 	VEC(uint32_t) hits;
+	VEC(struct kv_load) loads;
 };
 
 /* Does what a plan left for later: the prompt in flight, owner memory. Every entry that reads or changes the index calls it. */

@@ -31,7 +31,7 @@ static const char *note_of(const struct sched_candidate *c)
 static void put_candidate(struct brain_receipt_entry *r, const struct sched_candidate *c)
 {
 	r->candidates[r->n_candidates++] = (struct brain_candidate){ .worker = c->worker->id,
-		.rank = c->worker->n_ranks > 1 ? (int32_t)c->rank : -1, .hit_tok = c->hit_tok, .in_flight = c->load.requests,
+		.rank = c->worker->n_ranks > 1 ? (int32_t)c->rank : -1, .hit_tok = c->hit_tok, .lower = c->lower, .in_flight = c->load.requests,
 		.prefill_tok = c->load.prefill_tok, .ttft_us = (int64_t)(c->base_us * c->slow),
 		.health = (enum brain_health)c->worker->health, .note = note_of(c) };
 }

@@ -19,6 +19,7 @@ static struct brain_rank_view view_rank(const struct brain *b, const struct flee
 	return (struct brain_rank_view){ .rank = rank, .events_seen = r->events_seen, .uncertain = r->uncertain, .approx = !r->events_seen,
 		.events_seq = r->events_seq, .events_lag_us = r->events_lag_us,
 		.index_blocks = r->kv_id == b->no_rank ? 0 : kv_index_rank_blocks(b->index, r->kv_id),
+		.lower_blocks = r->kv_id == b->no_rank ? 0 : kv_index_rank_lower_blocks(b->index, r->kv_id),
 		.in_flight_requests = r->load.requests, .in_flight_prompt_tok = r->load.prefill_tok, .in_flight_contexts = r->load.contexts,
 		.context_tok = r->load.context_tok, .running = r->running, .waiting = r->waiting, .kv_usage = r->kv_usage };
 }

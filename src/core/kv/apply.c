@@ -4,6 +4,9 @@
  * event that tells where such a hash belongs may come later in the same batch. The first pass learns hash -> key from the
  * events whose hashes and tokens line up.
  *
+ * Each tier has a table of its own. An event of a tier below the GPU may name hashes alone: what they stand for is known from
+ * whichever tier holds them, or gave them up earlier in the same batch (the GPU's events of a step come before the others').
+ *
  * Copies are counted: an engine may hold the same block twice and announces each eviction. Two engine hashes can have one
  * key of ours when the wire does not say what sets them apart (an adapter loaded again over another path, builds that
  * leave extra keys out). Only such blocks pay for a second count, by key (`shared`). */
@@ -26,9 +29,9 @@ static void flush(struct kv_rank *r)
 static void tell(struct kv_rank *r, struct kv_delta d)
 {
 	struct kv_delta *last = r->out.n ? &r->out.p[r->out.n - 1] : NULL;
-	if (last && last->key == d.key && !((last->add_groups | last->del_groups) & (d.add_groups | d.del_groups))) {
-		last->add_groups |= d.add_groups;
-		last->del_groups |= d.del_groups;
+	if (last && last->key == d.key && last->tier == d.tier && !((last->add_groups | last->del_groups) & (d.add_groups | d.del_groups))) {
+		last->add_groups = (uint16_t)(last->add_groups | d.add_groups);
+		last->del_groups = (uint16_t)(last->del_groups | d.del_groups);
 		return;
 	}
 	if (r->out.n == KV_SLICE)
@@ -38,7 +41,8 @@ static void tell(struct kv_rank *r, struct kv_delta d)
 
 static void empty_view(struct kv_rank *r)
 {
-	kv_table_done(&r->table);
+	for (size_t t = 0; t < KV_TIERS; t++)
+		kv_table_done(&r->tables[t]);
 	map_done(&r->copies);
 	map_done(&r->shared);
 	r->wrong = false;
@@ -84,8 +88,11 @@ static bool learn_group(struct kv_rank *r, const struct kv_event *e)
 static void learn_groups(struct kv_rank *r, const struct kv_batch *b)
 {
 	bool changed = false;
-	for (size_t i = 0; i < b->n_events; i++)
+	r->stores_below = false;
+	for (size_t i = 0; i < b->n_events; i++) {
 		changed |= learn_group(r, &b->events[i]);
+		r->stores_below |= b->events[i].type == KV_EVENT_STORED && b->events[i].tier != KV_TIER_GPU;
+	}
 	if (!changed)
 		return;
 	uint32_t unit = smallest_block(r);
@@ -104,12 +111,17 @@ static bool lines_up(const struct kv_event *e) { return e->block_size && e->n_id
 
 static bool is_tail(const struct kv_rank *r, const struct kv_event *e) { return e->block_size < r->groups[e->group].block_size; }
 
+/* From whichever tier holds it. */
 static bool key_of(const struct kv_rank *r, uint64_t hash, uint64_t *ret_key)
 {
-	const struct kv_slot *s = kv_table_find(&r->table, hash);
-	if (s)
-		*ret_key = s->key;
-	return s || map_get(&r->learnt, hash, ret_key);
+	for (size_t t = 0; t < KV_TIERS; t++) {
+		const struct kv_slot *s = kv_table_find(&r->tables[t], hash);
+		if (s) {
+			*ret_key = s->key;
+			return true;
+		}
+	}
+	return map_get(&r->learnt, hash, ret_key);
 }
 
 static bool parent_key(const struct kv_rank *r, const struct kv_event *e, uint64_t *ret_key)
@@ -176,65 +188,81 @@ static uint64_t count(struct map *m, uint64_t k, int by)
 	return n;
 }
 
-static void hold(struct kv_rank *r, struct kv_slot *s, uint32_t group)
+/* A group of a tier, as one number. */
+static uint32_t place_of(enum kv_tier tier, uint32_t group) { return (uint32_t)tier * KV_MAX_GROUPS + group; }
+
+static void hold(struct kv_rank *r, struct kv_slot *s, enum kv_tier tier, uint32_t group)
 {
 	uint16_t bit = (uint16_t)(1u << group);
 	if (s->groups & bit) {
 		s->flags |= KV_SLOT_COPIES;
-		count(&r->copies, pair(s->hash, group), 1);
+		count(&r->copies, pair(s->hash, place_of(tier, group)), 1);
 		return;
 	}
 	s->groups |= bit;
-	if (!(s->flags & KV_SLOT_SHARED) || count(&r->shared, pair(s->key, group), 1) == 1)
-		tell(r, (struct kv_delta){ .key = s->key, .add_groups = bit });
+	if (!(s->flags & KV_SLOT_SHARED) || count(&r->shared, pair(s->key, place_of(tier, group)), 1) == 1)
+		tell(r, (struct kv_delta){ .key = s->key, .add_groups = bit, .tier = tier });
 }
 
-static void let_go(struct kv_rank *r, struct kv_slot *s, uint32_t group)
+static void let_go(struct kv_rank *r, struct kv_slot *s, enum kv_tier tier, uint32_t group)
 {
 	uint16_t bit = (uint16_t)(1u << group);
-	uint64_t more;
-	if (s->flags & KV_SLOT_COPIES && map_get(&r->copies, pair(s->hash, group), &more)) {
-		count(&r->copies, pair(s->hash, group), -1);
+	uint64_t more, copies = pair(s->hash, place_of(tier, group));
+	if (s->flags & KV_SLOT_COPIES && map_get(&r->copies, copies, &more)) {
+		count(&r->copies, copies, -1);
 		return;
 	}
-	if (!(s->flags & KV_SLOT_SHARED) || count(&r->shared, pair(s->key, group), -1) == 0)
-		tell(r, (struct kv_delta){ .key = s->key, .del_groups = bit });
+	if (!(s->flags & KV_SLOT_SHARED) || count(&r->shared, pair(s->key, place_of(tier, group)), -1) == 0)
+		tell(r, (struct kv_delta){ .key = s->key, .del_groups = bit, .tier = tier });
 	s->groups &= (uint16_t)~bit;
-	if (!s->groups)
-		kv_table_del(&r->table, s);
+	if (s->groups)
+		return;
+	if (r->stores_below)
+		map_put(&r->learnt, s->hash, s->key);
+	kv_table_del(&r->tables[tier], s);
 }
 
+/* A tier below has no capacity that we know of: a bound, and what is beyond it is only not found. */
 static void store_block(struct kv_rank *r, const struct kv_event *e, uint64_t hash, struct kv_slot *s, uint64_t key)
 {
+	struct kv_table *t = &r->tables[e->tier];
+	uint32_t limit = e->tier == KV_TIER_GPU ? r->limit : KV_LOWER_LIMIT;
 	if (!s) {
-		if (r->table.n >= r->limit) {
-			r->wrong = true;
+		if (t->n >= limit) {
+			r->wrong |= e->tier == KV_TIER_GPU;
 			r->s.over_capacity++;
 			return;
 		}
-		s = kv_table_add(&r->table, hash, r->capacity, r->limit);
+		s = kv_table_add(t, hash, e->tier == KV_TIER_GPU ? r->capacity : 0, limit);
 		s->key = key;
-		s->flags = e->adapter.n || !e->extras ? KV_SLOT_SHARED : 0;
+		s->flags = e->tier != KV_TIER_GPU || e->adapter.n || !e->extras ? KV_SLOT_SHARED : 0;
 	}
 	r->s.stored_blocks++;
-	hold(r, s, e->group);
+	hold(r, s, e->tier, e->group);
+}
+
+/* The key of an event's block i that its tier does not hold yet. Below the GPU what is known of a hash goes first: these
+ * events leave extra keys out. */
+static bool place(const struct kv_rank *r, const struct kv_event *e, size_t i, bool *chained, uint64_t *key)
+{
+	if (e->tier == KV_TIER_GPU ? map_get(&r->learnt, e->hashes[i], key) : key_of(r, e->hashes[i], key))
+		return true;
+	*chained = *chained && next_key(r, e, i, key);
+	return *chained || key_of(r, e->hashes[i], key);
 }
 
 static void store(struct kv_rank *r, const struct kv_event *e)
 {
+	const struct kv_table *t = &r->tables[e->tier];
 	uint64_t key = 0;
-	bool chained = lines_up(e) && !is_tail(r, e) && e->block_size % r->unit == 0 && parent_key(r, e, &key);
+	bool chained = lines_up(e) && r->unit && !is_tail(r, e) && e->block_size % r->unit == 0 && parent_key(r, e, &key);
 	for (size_t i = 0; i < e->n_hashes; i++) {
 		if (i + AHEAD < e->n_hashes)
-			kv_table_prefetch(&r->table, e->hashes[i + AHEAD]);
-		struct kv_slot *s = kv_table_find(&r->table, e->hashes[i]);
-		uint64_t known;
+			kv_table_prefetch(t, e->hashes[i + AHEAD]);
+		struct kv_slot *s = kv_table_find(t, e->hashes[i]);
 		if (s)
 			key = s->key;
-		else if (map_get(&r->learnt, e->hashes[i], &known))
-			key = known;
-		else if (!chained || !next_key(r, e, i, &key)) {
-			chained = false;
+		else if (!place(r, e, i, &chained, &key)) {
 			r->s.unplaced++;
 			continue;
 		}
@@ -245,12 +273,12 @@ static void store(struct kv_rank *r, const struct kv_event *e)
 static void remove_blocks(struct kv_rank *r, const struct kv_event *e)
 {
 	for (size_t i = 0; i < e->n_hashes; i++) {
-		struct kv_slot *s = kv_table_find(&r->table, e->hashes[i]);
+		struct kv_slot *s = kv_table_find(&r->tables[e->tier], e->hashes[i]);
 		uint32_t groups = s ? (e->group_known ? s->groups & (1u << e->group) : s->groups) : 0;
 		r->s.removed_blocks += groups != 0;
 		/* The slot goes only with its last group, and then the loop is over too. */
 		for (; groups; groups &= groups - 1)
-			let_go(r, s, (uint32_t)__builtin_ctz(groups));
+			let_go(r, s, e->tier, (uint32_t)__builtin_ctz(groups));
 	}
 }
 
@@ -262,7 +290,7 @@ static void apply_event(struct kv_rank *r, const struct kv_event *e)
 		r->s.uncertain = false;
 		r->full_replays = 0;
 		clear_view(r);
-	} else if (e->tier != KV_TIER_GPU || e->group >= KV_MAX_GROUPS) {
+	} else if (e->tier >= KV_TIERS || e->group >= KV_MAX_GROUPS) {
 		r->s.skipped++;
 	} else if (e->type == KV_EVENT_STORED) {
 		store(r, e);
@@ -273,8 +301,8 @@ static void apply_event(struct kv_rank *r, const struct kv_event *e)
 
 static void prefetch(const struct kv_rank *r, const struct kv_event *e)
 {
-	for (size_t i = 0; i < MIN(e->n_hashes, (size_t)AHEAD); i++)
-		kv_table_prefetch(&r->table, e->hashes[i]);
+	for (size_t i = 0; e->tier < KV_TIERS && i < MIN(e->n_hashes, (size_t)AHEAD); i++)
+		kv_table_prefetch(&r->tables[e->tier], e->hashes[i]);
 }
 
 void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b)
@@ -294,7 +322,7 @@ void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b)
 			prefetch(r, &b->events[i + AHEAD]);
 		apply_event(r, &b->events[i]);
 	}
-	if (two)
+	if (two || r->stores_below)
 		map_done(&r->learnt);
 	flush(r);
 }

@@ -8,7 +8,7 @@
 
 enum kv_event_type { KV_EVENT_STORED, KV_EVENT_REMOVED, KV_EVENT_CLEARED };
 enum kv_group_kind { KV_GROUP_UNKNOWN, KV_GROUP_FULL, KV_GROUP_WINDOW, KV_GROUP_MAMBA, KV_GROUP_CHUNKED };
-enum kv_tier { KV_TIER_GPU, KV_TIER_CPU, KV_TIER_STORAGE, KV_TIER_UNKNOWN };
+enum kv_tier { KV_TIER_GPU, KV_TIER_CPU, KV_TIER_STORAGE, KV_TIER_UNKNOWN, KV_TIERS = KV_TIER_UNKNOWN };
 enum { KV_MAX_GROUPS = 16 };
 
 struct kv_block_extras { const struct kv_extra *p; size_t n; };

@@ -3,7 +3,7 @@
  * Full attention: a bit per candidate is alive until its first missing block; the walk stops when none is left. Keys are
  * taken in small lots so that memory is asked for well ahead: first the slot, then, when many hold the key, its row of
  * bits. What a candidate has in flight of the prompt is known at once (tree.c): it joins the walk only behind that.
- * Other groups only shorten what full attention found, candidate by candidate (the rule: vllm-observed.md I.3). */
+ * Tiers below the GPU lengthen it (lower.c). Other groups only shorten what full attention found, candidate by candidate (the rule: vllm-observed.md I.3). */
 #include <string.h>
 
 #include "kv/index_priv.h"
@@ -268,6 +268,7 @@ struct asked {
 	const kv_rank_id *ranks;
 	size_t n;
 	uint32_t *ret_hit_tok;
+	struct kv_load *ret_loads;
 };
 
 static const struct kv_rank_entry *under(const struct asked *a, size_t i, const struct kv_plan *plan)
@@ -330,6 +331,7 @@ static void hits_of_plan(const struct asked *a, const struct kv_plan *plan)
 	if (!set || plan->odd)
 		return;
 	uint32_t max = most(plan, set, a->p->n_tok);
+	bool lower = false;
 	if (full)
 		walk_full(a, plan, set);
 	for (size_t i = 0; i < a->n; i++) {
@@ -339,13 +341,18 @@ static void hits_of_plan(const struct asked *a, const struct kv_plan *plan)
 		uint32_t run_tok = full ? a->x->scratch->run[r->seat] * plan->specs[0].block_size : 0;
 		struct fit f = { a->x, r, set->keys, run_tok, full ? a->x->scratch->reach[a->ranks[i]] : 0 };
 		a->ret_hit_tok[i] = plan->simple ? MIN(run_tok, max) : fit(&f, plan, max);
+		lower |= r->lower != 0;
 	}
+	if (lower && plan->simple)
+		kv_index_lower(a->x, plan, &(struct kv_lower_ask){ a->p, a->ranks, a->n, a->ret_hit_tok, a->ret_loads });
 }
 
-void kv_index_hits(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t *ret_hit_tok)
+void kv_index_hits(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t *ret_hit_tok, struct kv_load *ret_loads)
 {
-	struct asked a = { x, p, ranks, n, ret_hit_tok };
+	struct asked a = { x, p, ranks, n, ret_hit_tok, ret_loads };
 	memset(ret_hit_tok, 0, n * sizeof(*ret_hit_tok));
+	if (ret_loads)
+		memset(ret_loads, 0, n * sizeof(*ret_loads));
 	for (size_t i = 0; i < x->plans.n; i++)
 		for (size_t j = 0; j < n; j++) {
 			const struct kv_rank_entry *r = kv_rank_at(x, ranks[j]);
@@ -363,7 +370,7 @@ uint32_t kv_index_full_match(const struct kv_index *x, const struct kv_prompt *p
 	const struct kv_keyset *set = plan ? kv_prompt_set(p, plan->unit) : NULL;
 	if (!set || plan->odd || plan->specs[0].kind != KV_GROUP_FULL)
 		return 0;
-	struct asked a = { x, p, &id, 1, NULL };
+	struct asked a = { x, p, &id, 1, NULL, NULL };
 	walk_full(&a, plan, set);
 	return x->scratch->run[r->seat] * plan->specs[0].block_size;
 }

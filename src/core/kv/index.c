@@ -108,7 +108,7 @@ static void stand_up(struct kv_index *x, kv_rank_id id)
 	struct kv_rank_entry *r = &x->ranks[id];
 	x->seats[r->seat] = r->blocks ? KV_SEAT_DIRTY : KV_SEAT_FREE;
 	x->scrub_more |= r->blocks != 0;
-	r->blocks = 0;
+	r->blocks = r->lower = 0;
 }
 
 /* ---- plans ---- */
@@ -215,7 +215,20 @@ enum { AHEAD = 24 };
 static uint64_t first_key(const struct kv_delta *d)
 {
 	uint32_t groups = d->add_groups | d->del_groups;
-	return d->key + kv_group_salt(groups ? (uint32_t)__builtin_ctz(groups) : 0);
+	return d->key + kv_tier_salt(d->tier) + kv_group_salt(groups ? (uint32_t)__builtin_ctz(groups) : 0);
+}
+
+static void apply_delta(struct kv_index *x, kv_rank_id id, const struct kv_delta *d)
+{
+	struct kv_rank_entry *r = &x->ranks[id];
+	uint64_t key = d->key + kv_tier_salt(d->tier);
+	uint32_t before = r->blocks;
+	for (uint32_t g = d->add_groups; g; g &= g - 1)
+		kv_index_hold(x, id, key + kv_group_salt((uint32_t)__builtin_ctz(g)), true);
+	for (uint32_t g = d->del_groups; g; g &= g - 1)
+		kv_index_hold(x, id, key + kv_group_salt((uint32_t)__builtin_ctz(g)), false);
+	if (d->tier != KV_TIER_GPU)
+		r->lower += r->blocks - before;
 }
 
 void kv_index_apply(struct kv_index *x, kv_rank_id id, const struct kv_delta *d, size_t n)
@@ -225,16 +238,14 @@ void kv_index_apply(struct kv_index *x, kv_rank_id id, const struct kv_delta *d,
 		return;
 	scrub(x, SHARDS_PER_STEP);
 	for (size_t i = 0; r->approx && i < n; i++)
-		kv_approx_confirm(r->approx, d[i].key);
+		if (d[i].tier == KV_TIER_GPU)
+			kv_approx_confirm(r->approx, d[i].key);
 	for (size_t i = 0; i < MIN(n, (size_t)AHEAD); i++)
 		kv_prefetch(&x->held, first_key(&d[i]));
 	for (size_t i = 0; i < n; i++) {
 		if (i + AHEAD < n)
 			kv_prefetch(&x->held, first_key(&d[i + AHEAD]));
-		for (uint32_t g = d[i].add_groups & ((1u << KV_MAX_GROUPS) - 1); g; g &= g - 1)
-			kv_index_hold(x, id, d[i].key + kv_group_salt((uint32_t)__builtin_ctz(g)), true);
-		for (uint32_t g = d[i].del_groups & ((1u << KV_MAX_GROUPS) - 1); g; g &= g - 1)
-			kv_index_hold(x, id, d[i].key + kv_group_salt((uint32_t)__builtin_ctz(g)), false);
+		apply_delta(x, id, &d[i]);
 	}
 }
 
@@ -278,7 +289,13 @@ uint32_t kv_index_max_hit(const struct kv_index *x, const struct kv_prompt *p, k
 uint32_t kv_index_rank_blocks(const struct kv_index *x, kv_rank_id id)
 {
 	const struct kv_rank_entry *r = kv_rank_at(x, id);
-	return r ? r->blocks : 0;
+	return r ? r->blocks - r->lower : 0;
+}
+
+uint32_t kv_index_rank_lower_blocks(const struct kv_index *x, kv_rank_id id)
+{
+	const struct kv_rank_entry *r = kv_rank_at(x, id);
+	return r ? r->lower : 0;
 }
 
 struct kv_index_stats kv_index_stats(const struct kv_index *x)

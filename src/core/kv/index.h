@@ -35,9 +35,12 @@ void kv_index_approx_note(struct kv_index *x, kv_rank_id id, const struct kv_pro
 enum { KV_NOTE_AT_ONCE = 256, KV_NOTES_MAX_BLOCKS = 8 << 20 /* what waits beyond this is forgotten: it is a guess */ };
 bool kv_index_approx_work(struct kv_index *x, uint32_t max_blocks);
 
-/* Overlap in tokens (what the worker would report as cached) for each of ranks[0..n): true cache plus prompts in flight. */
-void kv_index_hits(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t *ret_hit_tok);
-/* The largest hit this prompt can have at a rank with these groups: aligned n_tok - 1. */
+/* Overlap in tokens (what the worker would report as cached) for each of ranks[0..n): true cache plus prompts in flight, then
+ * what follows on tiers below the GPU and must be loaded first. That is part of the hit, told apart in *ret_loads (NULL: not asked).
+ * Tiers below count for models of full attention alone; of others (windows, Mamba) the GPU's hit is what is predicted. */
+struct kv_load { uint32_t cpu_tok, storage_tok; };
+void kv_index_hits(const struct kv_index *x, const struct kv_prompt *p, const kv_rank_id *ranks, size_t n, uint32_t *ret_hit_tok, struct kv_load *ret_loads);
+/* The largest hit this prompt can have on the GPU of a rank with these groups: aligned n_tok - 1. A load may end at n_tok. */
 uint32_t kv_index_max_hit(const struct kv_index *x, const struct kv_prompt *p, kv_rank_id id);
 
 /* A prompt in flight counts as held at its rank from dispatch until it ends. Handles are never 0. */
@@ -52,6 +55,7 @@ bool kv_index_owner(const struct kv_index *x, const struct kv_prompt *p, const k
 
 struct kv_index_stats { uint64_t entries, holdings, flights, flight_entries, owners; size_t bytes, owner_bytes; };   /* bytes: all of it */
 struct kv_index_stats kv_index_stats(const struct kv_index *x);
-uint32_t kv_index_rank_blocks(const struct kv_index *x, kv_rank_id id);
+uint32_t kv_index_rank_blocks(const struct kv_index *x, kv_rank_id id);         /* on the GPU, once per group */
+uint32_t kv_index_rank_lower_blocks(const struct kv_index *x, kv_rank_id id);   /* on tiers below */
 
 #endif

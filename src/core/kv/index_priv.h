@@ -1,5 +1,5 @@
 /* kv/index_priv.h: the insides of the brain half, shared by its files: sets of holders by key (holders.c), what a rank's
- * groups ask of a hit (plan.c), the walk over a prompt's keys (hits.c), prompts in flight (flight.c, tree.c), the approximate
+ * groups ask of a hit (plan.c), the walk over a prompt's keys (hits.c) and below the GPU (lower.c), prompts in flight (flight.c, tree.c), the approximate
  * index (approx.c), owner memory (owner.c), and the ranks that tie them together (index.c). */
 #ifndef KV_INDEX_PRIV_H
 #define KV_INDEX_PRIV_H
@@ -91,8 +91,10 @@ struct kv_plan {
 struct kv_plan *kv_plan_new(const struct kv_group *g, size_t n);
 bool kv_plan_is(const struct kv_plan *p, const struct kv_group *g, size_t n);
 uint32_t kv_plan_max_hit(const struct kv_plan *p, uint32_t n_tok);
-/* One number per group; group 0's leaves keys as they are. */
+/* One number per group; group 0's leaves keys as they are. A tier is so many groups more: its holders are apart, and a fleet
+ * without it pays nothing. */
 static inline uint64_t kv_group_salt(uint32_t group) { return group * 0x9e3779b97f4a7c15u; }
+static inline uint64_t kv_tier_salt(enum kv_tier tier) { return kv_group_salt((uint32_t)tier * KV_MAX_GROUPS); }
 const struct kv_keyset *kv_prompt_set(const struct kv_prompt *p, uint32_t block_size);   /* NULL: no such set */
 /* The key of block i of a spec in group j of it. */
 static inline uint64_t kv_spec_key(const struct kv_spec *s, const uint64_t *keys, uint64_t i, uint32_t j)
@@ -184,6 +186,7 @@ struct kv_rank_entry {
 	uint16_t gen;              /* tells a rank from the one that had its id before */
 	uint16_t seat;             /* its number in `held`; a clear gives it a new one */
 	uint32_t capacity, blocks;
+	uint32_t lower;            /* of `blocks`: on tiers below the GPU */
 	struct kv_plan *plan;      /* NULL: groups not known */
 	struct kv_approx *approx;  /* NULL: events */
 	uint32_t flights;          /* head of its list */
@@ -191,7 +194,10 @@ struct kv_rank_entry {
 };
 enum kv_seat { KV_SEAT_FREE, KV_SEAT_USED, KV_SEAT_DIRTY };
 
-struct kv_scratch { uint64_t alive[KV_MAX_WORDS], bits[KV_MAX_WORDS]; uint32_t run[KV_MAX_RANKS], reach[KV_MAX_RANKS]; };
+struct kv_scratch {
+	uint64_t alive[KV_MAX_WORDS], bits[KV_MAX_WORDS], storage[KV_MAX_WORDS];
+	uint32_t run[KV_MAX_RANKS], reach[KV_MAX_RANKS], stored[KV_MAX_RANKS];
+};
 
 struct kv_index {
 	struct kv_rank_entry *ranks;       /* KV_MAX_RANKS */
@@ -210,6 +216,9 @@ struct kv_index {
 
 const struct kv_rank_entry *kv_rank_at(const struct kv_index *x, kv_rank_id id);      /* NULL: not in use */
 void kv_index_hold(struct kv_index *x, kv_rank_id id, uint64_t key, bool yes);        /* key with its group's salt */
+/* lower.c: what the tiers below the GPU add to the hits of one plan's ranks: hit_tok grows, loads say by what. */
+struct kv_lower_ask { const struct kv_prompt *p; const kv_rank_id *ranks; size_t n; uint32_t *hit_tok; struct kv_load *loads; };
+void kv_index_lower(const struct kv_index *x, const struct kv_plan *plan, const struct kv_lower_ask *a);
 /* The run of leading blocks of spec 0 (full attention) that the rank holds or will hold, in tokens. */
 uint32_t kv_index_full_match(const struct kv_index *x, const struct kv_prompt *p, kv_rank_id id);
 

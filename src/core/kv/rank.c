@@ -26,7 +26,8 @@ void kv_rank_free(struct kv_rank *r)
 {
 	if (!r)
 		return;
-	kv_table_done(&r->table);
+	for (size_t t = 0; t < KV_TIERS; t++)
+		kv_table_done(&r->tables[t]);
 	kv_kept_clear(&r->kept);
 	map_done(&r->copies);
 	map_done(&r->shared);
@@ -91,7 +92,7 @@ static void advance(struct kv_rank *r, uint64_t seq, const struct kv_batch *b)
 	r->stale_run = 0;
 	kv_rank_apply(r, b);
 	/* Only old history was missing, and what we know by now fills the cache: little of the old can be left. */
-	if (r->cut && r->capacity && r->table.n >= r->capacity - r->capacity / 8)
+	if (r->cut && r->capacity && r->tables[KV_TIER_GPU].n >= r->capacity - r->capacity / 8)
 		r->s.uncertain = r->cut = false;
 }
 
@@ -271,8 +272,12 @@ static size_t map_bytes(const struct map *m) { return m->cap * (sizeof(struct ma
 struct kv_rank_stats kv_rank_stats(const struct kv_rank *r)
 {
 	struct kv_rank_stats s = r->s;
-	s.blocks = r->table.n;
-	s.bytes = sizeof(*r) + kv_table_bytes(&r->table) + map_bytes(&r->copies) + map_bytes(&r->shared) + r->out.cap * sizeof(*r->out.p) +
+	s.blocks = r->tables[KV_TIER_GPU].n;
+	s.bytes = sizeof(*r) + map_bytes(&r->copies) + map_bytes(&r->shared) + r->out.cap * sizeof(*r->out.p) +
 		  r->kept.bytes;
+	for (size_t t = 0; t < KV_TIERS; t++)
+		s.bytes += kv_table_bytes(&r->tables[t]);
+	for (size_t t = KV_TIER_CPU; t < KV_TIERS; t++)
+		s.lower_blocks += r->tables[t].n;
 	return s;
 }

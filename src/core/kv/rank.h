@@ -3,6 +3,9 @@
  *
  * Owner: edge/feed (or a test, or `truth`), one per worker rank; not thread-safe. Memory is bounded by cap_blocks
  * (x1.25 + slack); beyond it the view is wrong: KV_ACT_UNCERTAIN is returned and the caller asks for a replay from 0.
+ * Tiers: each medium has its own copies of a block; what is below the GPU may be announced by its hash alone, which means
+ * something while any medium holds it (or did earlier in the batch). A clear clears all: an engine that empties the tiers below
+ * with its GPU says so with this event alone (vLLM's sleep, weight updates and reset_external).
  * Rules: design routing.md section 2; vllm-observed.md I.2-I.4 (two passes a batch, copies counted per (group, key),
  * removals one hash an event, sequence rules, restart detection on replay). */
 #ifndef KV_RANK_H
@@ -10,7 +13,7 @@
 
 #include "kv/event.h"
 
-struct kv_delta { uint64_t key; uint32_t add_groups, del_groups; };   /* bits = group index */
+struct kv_delta { uint64_t key; uint16_t add_groups, del_groups; enum kv_tier tier; };   /* bits = group index */
 struct kv_group { enum kv_group_kind kind; uint32_t window_tok, block_size; };
 
 struct kv_rank_sink {
@@ -44,7 +47,8 @@ void kv_rank_drop(struct kv_rank *r);                              /* forget eve
 struct kv_rank_stats {
 	uint64_t batches, events, stored_blocks, removed_blocks, clears, duplicates, gaps, restarts, replays, unplaced, skipped, odd_parts, over_capacity;
 	uint64_t next_seq; bool seen_any, uncertain;
-	uint32_t blocks;            /* distinct engine hashes held */
+	uint32_t blocks;            /* distinct engine hashes held on the GPU */
+	uint32_t lower_blocks;      /* and on the tiers below, a block on two counting twice */
 	double last_ts_s;
 	size_t bytes;
 };

@@ -49,21 +49,22 @@ void kv_kept_add(struct kv_kept_list *l, uint64_t seq, const struct kv_batch *b)
 void kv_kept_clear(struct kv_kept_list *l);
 
 /* ---- the rank */
-enum { KV_SLICE = 2000, KV_DEFAULT_LIMIT = 1 << 20, KV_LIMIT_SLACK = 64 };
+enum { KV_SLICE = 2000, KV_DEFAULT_LIMIT = 1 << 20, KV_LIMIT_SLACK = 64, KV_LOWER_LIMIT = 1 << 22 };
 
 struct kv_rank {
 	struct kv_rank_sink sink;
 	void *arg;
 
 	/* the view */
-	struct kv_table table;
-	struct map copies;       /* (hash, group) -> copies beyond the first */
-	struct map shared;       /* (key, group) -> engine hashes that hold it, where several may have one key (apply.c) */
+	struct kv_table tables[KV_TIERS];      /* a tier that was never named costs nothing */
+	struct map copies;       /* (hash, tier and group) -> copies beyond the first */
+	struct map shared;       /* (key, tier and group) -> engine hashes that hold it, where several may have one key (apply.c) */
 	struct map learnt;       /* within a batch: engine hash -> key */
+	bool stores_below;       /* within a batch: it stores on a tier below the GPU */
 	struct kv_group groups[KV_MAX_GROUPS];
 	size_t n_groups;
 	uint32_t unit;           /* the smallest block size of its groups: keys are chained in it */
-	uint32_t limit;          /* distinct engine hashes */
+	uint32_t limit;          /* distinct engine hashes on the GPU */
 	uint32_t capacity;       /* as told; 0 = not known */
 	bool wrong;              /* a block did not fit, or the unit changed: the view is not the worker's */
 	VEC(struct kv_delta) out;

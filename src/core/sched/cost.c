@@ -12,11 +12,21 @@
 #define PEAK_START_US 30e3
 #define EWMA 0.1
 
+/* How fast a tier gives its blocks back. The host: what the shared facts (workloads.md section 3) give a simulated CPU tier, near
+ * what one PCIe 4 x16 link does. Storage: no measured figure there; a local NVMe drive or a shared file system, roughly. */
+#define HOST_BYTES_US 20e3
+#define STORAGE_BYTES_US 2e3
+
 /* Without a measurement: an answer of this many tokens. */
 #define GUESSED_OUTPUT_TOK 200
 #define GUESSED_NEW_TOK 1000
 
 double sched_prefill_us(const struct sched_profile *p, double s, double u) { return p->b_us_tok * u + p->q_us_tok2 * u * (2 * s + u); }
+
+double sched_load_us(const struct sched_profile *p, struct kv_load l)
+{
+	return p->kv_bytes_tok * (l.cpu_tok / HOST_BYTES_US + l.storage_tok / STORAGE_BYTES_US);
+}
 
 static double weights_us(const struct sched_profile *p, double tokens)
 {
@@ -67,7 +77,7 @@ double sched_ttft_us(const struct sched_cost_in *in)
 	double steps = 1 + floor((ahead + u) / p->budget_tok);
 	double wait_us = sched_prefill_us(p, 0, each) * waiting + running_us + slot_wait_us(in, running_us + p->w_us);
 	double own_us = MAX(sched_prefill_us(p, in->hit_tok, u), weights_us(p, u));
-	return p->a_us + wait_us + own_us + steps * share_us;
+	return p->a_us + wait_us + sched_load_us(p, in->lower) + own_us + steps * share_us;
 }
 
 /* A worker with few samples is taken to be like its pool: else one that was never measured looks faster than all others. */

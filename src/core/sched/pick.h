@@ -24,6 +24,7 @@ struct sched_candidate {
 	double base_us;         /* predicted TTFT before slow factor and weight: what is learnt against */
 	double ttft_us;         /* predicted TTFT */
 	uint32_t hit_tok;
+	struct kv_load lower;   /* of it: what must be loaded first */
 	double kv_usage;        /* of fresh gauges, else 0 */
 	bool pressed;           /* its cache is nearly full and requests wait */
 	bool apart;             /* set by kv: over the bounded load, or pressed: does not take part */

@@ -96,8 +96,8 @@ static size_t pick_holder(const struct sched_ask *a, const struct sched_candidat
  * prefix saves nothing, so it is kept only while it costs no more (at its true overlap; measured better than crediting it). */
 static double gate_us(const struct sched_candidate *c)
 {
-	double saved = GATE_SAVED * sched_prefill_us(c->profile, 0, c->hit_tok) * c->slow / c->weight;
-	return MIN(saved, GATE_MAX_US);
+	double saved = sched_prefill_us(c->profile, 0, c->hit_tok) - sched_load_us(c->profile, c->lower);
+	return MIN(GATE_SAVED * MAX(saved, 0.0) * c->slow / c->weight, GATE_MAX_US);
 }
 
 /* A holder so busy that somebody has less than a quarter of its requests shares its prefix: one computation more, once, and the

@@ -21,6 +21,7 @@ struct sched_profile {
 	double k_us_tok;         /* decode, per token of context */
 	double c0_us, r_us;      /* per step; per decoding sequence */
 	uint64_t kv_tok;         /* cache, when the worker does not say */
+	double kv_bytes_tok;     /* of one token on each of its devices, which load side by side */
 	uint32_t budget_tok;     /* prompt tokens of one step */
 	uint32_t max_seqs;
 };

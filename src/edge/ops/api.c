@@ -43,6 +43,7 @@ static void put_rank(struct json_writer *w, const struct brain_rank_view *r, con
 	ops_u64(w, "waiting", r->waiting);
 	ops_f64(w, "kv_usage", r->kv_usage);
 	ops_u64(w, "index_blocks", r->index_blocks);
+	ops_u64(w, "index_lower_blocks", r->lower_blocks);
 	ops_bool(w, "events_seen", r->events_seen);
 	ops_bool(w, "uncertain", r->uncertain);
 	ops_bool(w, "approximate", r->approx);
@@ -232,6 +233,8 @@ static void put_candidate(const struct ops *o, const struct brain_candidate *c, 
 	ops_bool(w, "chosen", chosen);
 	ops_str(w, "state", str_of(brain_health_name(c->health)));
 	ops_u64(w, "hit_tokens", c->hit_tok);
+	ops_u64(w, "load_cpu_tokens", c->lower.cpu_tok);
+	ops_u64(w, "load_storage_tokens", c->lower.storage_tok);
 	ops_u64(w, "in_flight_requests", c->in_flight);
 	ops_u64(w, "prefill_tokens_ahead", c->prefill_tok);
 	ops_ms(w, "ttft_ms", c->ttft_us);

@@ -53,6 +53,7 @@ RANK_VALUE(r_running, s->r->running)
 RANK_VALUE(r_waiting, s->r->waiting)
 RANK_VALUE(r_usage, s->r->kv_usage)
 RANK_VALUE(r_index, s->r->index_blocks)
+RANK_VALUE(r_lower, s->r->lower_blocks)
 RANK_VALUE(r_seen, s->r->events_seen)
 RANK_VALUE(r_uncertain, s->r->uncertain)
 RANK_VALUE(r_lag, s->r->events_seen ? (double)s->r->events_lag_us * 1e-6 : 0.0)
@@ -79,6 +80,7 @@ static const struct rank_row rank_rows[] = {
 	{ "kvasir_worker_waiting_requests", OBS_GAUGE, "Waiting requests, as the worker reports.", r_waiting },
 	{ "kvasir_worker_kv_usage_ratio", OBS_GAUGE, "KV cache in use, as the worker reports.", r_usage },
 	{ "kvasir_worker_index_blocks", OBS_GAUGE, "Blocks the index holds for the rank.", r_index },
+	{ "kvasir_worker_index_lower_blocks", OBS_GAUGE, "Blocks the index holds for the rank on tiers below the GPU.", r_lower },
 	{ "kvasir_worker_events_followed", OBS_GAUGE, "1 while the rank's KV events are followed; 0: its cache is guessed from our own requests.", r_seen },
 	{ "kvasir_worker_events_uncertain", OBS_GAUGE, "1 while events may have been missed and could not be asked for again.", r_uncertain },
 	{ "kvasir_worker_events_lag_seconds", OBS_GAUGE, "Age of the newest applied event batch when it was applied (clocks of two machines).", r_lag },

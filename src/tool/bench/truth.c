@@ -307,7 +307,7 @@ static uint32_t predict(struct worker *w, const struct json_val *truth, const st
 	for (size_t i = 0; i < ahead; i++)
 		f[i] = kv_index_flight_begin(x, w->id, &p[i].kv);
 	uint32_t hit = 0;
-	kv_index_hits(x, &p[stream ? 0 : n - 1].kv, &w->id, 1, &hit);
+	kv_index_hits(x, &p[stream ? 0 : n - 1].kv, &w->id, 1, &hit, NULL);
 	for (size_t i = 0; i < ahead; i++)
 		kv_index_flight_end(x, f[i]);
 	free(f);

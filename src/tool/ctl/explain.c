@@ -70,8 +70,8 @@ static void put(struct buf *b, enum err *e, const char *name, const struct json_
 
 static enum err print_candidates(struct buf *b, const struct json_val *list)
 {
-	static const char *const heads[] = { "", "WORKER", "RANK", "STATE", "HIT-TOK", "IN-FLIGHT", "PREFILL-AHEAD", "TTFT-MS", "NOTE" };
-	static const char *const members[] = { "worker", "rank", "state", "hit_tokens", "in_flight_requests", "prefill_tokens_ahead", "ttft_ms", "note" };
+	static const char *const heads[] = { "", "WORKER", "RANK", "STATE", "HIT-TOK", "CPU-TOK", "STORE-TOK", "IN-FLIGHT", "PREFILL-AHEAD", "TTFT-MS", "NOTE" };
+	static const char *const members[] = { "worker", "rank", "state", "hit_tokens", "load_cpu_tokens", "load_storage_tokens", "in_flight_requests", "prefill_tokens_ahead", "ttft_ms", "note" };
 	struct ctl_table t;
 	ctl_table_init(&t, heads, ARRAY_LEN(heads));
 	for (struct json_iter it = json_each(list); json_next(&it);) {

@@ -254,6 +254,39 @@ static void an_event_may_be_wrapped_in_a_bin(void **state)
 	end(&inner);
 }
 
+/* vLLM's OffloadingConnector: a hash and nothing else; llm-d's file system backend: the array form, each event in a bin. */
+static void an_offloaded_block_is_a_hash_on_a_medium(void **state)
+{
+	(void)state;
+	struct kit inner, k;
+	begin(&inner);
+	msgpack_write_array(&inner.o, 7);
+	TEXT(&inner, "BlockStored"), numbers(&inner, 1, 5), msgpack_write_uint(&inner.o, 0), numbers(&inner, 0, 0);
+	msgpack_write_uint(&inner.o, 0), msgpack_write_nil(&inner.o), TEXT(&inner, "SHARED_STORAGE");
+	begin(&k);
+	envelope(&k, 2);
+	msgpack_write_map(&k.o, 9);
+	TEXT(&k, "type"), TEXT(&k, "BlockStored"), TEXT(&k, "block_hashes"), numbers(&k, 1, 5);
+	TEXT(&k, "parent_block_hash"), msgpack_write_nil(&k.o), TEXT(&k, "token_ids"), numbers(&k, 0, 0);
+	TEXT(&k, "block_size"), msgpack_write_uint(&k.o, 0), TEXT(&k, "lora_id"), msgpack_write_nil(&k.o);
+	TEXT(&k, "medium"), TEXT(&k, "cpu"), TEXT(&k, "lora_name"), msgpack_write_nil(&k.o), TEXT(&k, "group_idx"), msgpack_write_uint(&k.o, 1);
+	msgpack_write_bin(&k.o, buf_str(&inner.b));
+	assert_int_equal(decode(&k), ERR_OK);
+	assert_int_equal(k.batch.n_events, 2);
+	const enum kv_tier tiers[] = { KV_TIER_CPU, KV_TIER_STORAGE };
+	for (size_t i = 0; i < 2; i++) {
+		const struct kv_event *e = &k.batch.events[i];
+		assert_int_equal(e->tier, tiers[i]);
+		assert_int_equal(e->n_hashes, 1);
+		assert_int_equal(e->n_ids + e->block_size, 0);
+		assert_int_equal(e->group_known, i == 0);
+		assert_int_equal(e->group, i == 0);
+	}
+	assert_int_equal(k.batch.skipped, 0);
+	end(&k);
+	end(&inner);
+}
+
 static void a_batch_may_be_a_map_or_lack_its_rank(void **state)
 {
 	(void)state;
@@ -367,6 +400,7 @@ int main(void)
 		cmocka_unit_test(hashes_of_every_form),
 		cmocka_unit_test(strange_events_are_skipped_and_counted),
 		cmocka_unit_test(an_event_may_be_wrapped_in_a_bin),
+		cmocka_unit_test(an_offloaded_block_is_a_hash_on_a_medium),
 		cmocka_unit_test(a_batch_may_be_a_map_or_lack_its_rank),
 		cmocka_unit_test(an_adapter_without_a_name_is_kept_apart),
 		cmocka_unit_test(hostile_payloads_are_refused_cheaply),

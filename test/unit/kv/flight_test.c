@@ -50,7 +50,7 @@ static void compare(struct kv_index *x, const struct family *f, const kv_rank_id
 		for (size_t i = 0; i < FLIGHTS; i++)
 			if (fl[i].h)
 				want[fl[i].rank] = MAX(want[fl[i].rank], shared(f, m, fl[i].member));
-		kv_index_hits(x, &p, ids, RANKS, hit);
+		kv_index_hits(x, &p, ids, RANKS, hit, NULL);
 		for (size_t i = 0; i < RANKS; i++)
 			assert_int_equal(hit[i], want[i] * BLOCK);
 	}
@@ -111,7 +111,7 @@ static void equal_keys_in_wrong_places_do_no_harm(void **state)
 		size_t at = rand_below(&r, FLIGHTS);
 		kv_index_flight_end(x, fl[at]);
 		fl[at] = kv_index_flight_begin(x, ids[rand_below(&r, RANKS)], &p);
-		kv_index_hits(x, &p, ids, RANKS, hit);
+		kv_index_hits(x, &p, ids, RANKS, hit, NULL);
 		for (size_t i = 0; i < RANKS; i++)
 			assert_true(hit[i] <= n * BLOCK);
 	}

@@ -33,7 +33,7 @@ static kv_rank_id add(struct kv_index *x, const struct kv_group *g, size_t n)
 
 static void hold(struct kv_index *x, kv_rank_id id, uint64_t key, uint32_t groups, bool yes)
 {
-	struct kv_delta d = { key, yes ? groups : 0, yes ? 0 : groups };
+	struct kv_delta d = { key, (uint16_t)(yes ? groups : 0), (uint16_t)(yes ? 0 : groups), KV_TIER_GPU };
 	kv_index_apply(x, id, &d, 1);
 }
 
@@ -46,7 +46,7 @@ static void hold_run(struct kv_index *x, kv_rank_id id, const struct kv_prompt *
 static uint32_t hit(const struct kv_index *x, const struct kv_prompt *p, kv_rank_id id)
 {
 	uint32_t tok = 12345;
-	kv_index_hits(x, p, &id, 1, &tok);
+	kv_index_hits(x, p, &id, 1, &tok, NULL);
 	return tok;
 }
 
@@ -118,13 +118,13 @@ static void case_index_keeps_10_endpoints(void **state)
 		ids[i] = add(x, FULL, 1);
 		hold_run(x, ids[i], &p, 0, i % 25, 1);
 	}
-	kv_index_hits(x, &p, ids, RANKS, tok);
+	kv_index_hits(x, &p, ids, RANKS, tok, NULL);
 	for (uint32_t i = 0; i < RANKS; i++)
 		assert_int_equal(tok[i], i % 25 * B);
 	for (uint32_t i = 3; i < RANKS; i++)
 		for (uint32_t k = 0; k < i % 25; k++)
 			hold(x, ids[i], keys[k], 1, false);
-	kv_index_hits(x, &p, ids, RANKS, tok);
+	kv_index_hits(x, &p, ids, RANKS, tok, NULL);
 	for (uint32_t i = 0; i < RANKS; i++)
 		assert_int_equal(tok[i], i < 3 ? i * B : 0);
 	assert_int_equal(kv_index_stats(x).holdings, 3);
@@ -485,6 +485,89 @@ static void owner_memory_is_bounded(void **state)
 	kv_index_free(x);
 }
 
+static void offload(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, uint32_t from, uint32_t to, enum kv_tier tier)
+{
+	for (uint32_t i = from; i < to; i++)
+		kv_index_apply(x, id, &(struct kv_delta){ .key = p->sets[0].keys[i], .add_groups = 1, .tier = tier }, 1);
+}
+
+/* Where the GPU's run ends the tiers below go on; what is behind a gap, or on the GPU behind it, does not count. */
+static void a_hit_goes_on_below_the_gpu(void **state)
+{
+	(void)state;
+	struct kv_index *x = kv_index_new();
+	uint64_t keys[MAX_KEYS];
+	struct kv_prompt p = prompt(keys, 1, 12 * B);
+	kv_rank_id ids[6];
+	uint32_t tok[6];
+	struct kv_load load[6];
+	for (size_t i = 0; i < 6; i++)
+		ids[i] = add(x, FULL, 1);
+	hold_run(x, ids[0], &p, 0, 4, 1);              /* GPU alone */
+	hold_run(x, ids[1], &p, 0, 4, 1);              /* then CPU, then storage, then a gap */
+	offload(x, ids[1], &p, 3, 7, KV_TIER_CPU);
+	offload(x, ids[1], &p, 6, 9, KV_TIER_STORAGE);
+	offload(x, ids[1], &p, 10, 12, KV_TIER_CPU);
+	offload(x, ids[2], &p, 0, 12, KV_TIER_CPU);    /* CPU alone, to the last token */
+	hold_run(x, ids[3], &p, 6, 12, 1);             /* the GPU's blocks behind its own gap are not asked for */
+	offload(x, ids[3], &p, 0, 6, KV_TIER_CPU);
+	hold_run(x, ids[4], &p, 0, 12, 1);             /* all on both: the last block comes from the CPU */
+	offload(x, ids[4], &p, 0, 12, KV_TIER_CPU);
+	kv_index_hits(x, &p, ids, 6, tok, load);
+	const uint32_t want[6][3] = { { 4, 0, 0 }, { 9, 3, 2 }, { 12, 12, 0 }, { 6, 6, 0 }, { 12, 1, 0 }, { 0, 0, 0 } };
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(tok[i], want[i][0] * B);
+		assert_int_equal(load[i].cpu_tok, want[i][1] * B);
+		assert_int_equal(load[i].storage_tok, want[i][2] * B);
+	}
+	assert_int_equal(kv_index_rank_blocks(x, ids[1]), 4);
+	assert_int_equal(kv_index_rank_lower_blocks(x, ids[1]), 9);
+	kv_index_clear(x, ids[2]);
+	assert_int_equal(hit(x, &p, ids[2]), 0);
+	assert_int_equal(kv_index_rank_lower_blocks(x, ids[2]), 0);
+	kv_index_apply(x, ids[4], &(struct kv_delta){ .key = keys[11], .del_groups = 1, .tier = KV_TIER_CPU }, 1);
+	assert_int_equal(hit(x, &p, ids[4]), 11 * B);
+	kv_index_free(x);
+}
+
+/* More holders than a slot has room for, on the CPU too; each with its own end. */
+static void many_ranks_hold_it_below(void **state)
+{
+	(void)state;
+	enum { RANKS = 150 };
+	struct kv_index *x = kv_index_new();
+	uint64_t keys[MAX_KEYS];
+	kv_rank_id ids[RANKS];
+	uint32_t tok[RANKS];
+	struct kv_load load[RANKS];
+	struct kv_prompt p = prompt(keys, 1, 400);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		ids[i] = add(x, FULL, 1);
+		hold_run(x, ids[i], &p, 0, i % 7, 1);
+		offload(x, ids[i], &p, 0, i % 25, KV_TIER_CPU);
+	}
+	kv_index_hits(x, &p, ids, RANKS, tok, load);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		assert_int_equal(tok[i], MAX(i % 7, i % 25) * B);
+		assert_int_equal(load[i].cpu_tok, (MAX(i % 7, i % 25) - i % 7) * B);
+	}
+	kv_index_free(x);
+}
+
+/* Windows and states below the GPU are not predicted: the GPU's hit stands. */
+static void hybrids_are_counted_on_the_gpu(void **state)
+{
+	(void)state;
+	struct kv_index *x = kv_index_new();
+	uint64_t keys[MAX_KEYS];
+	struct kv_prompt p = prompt(keys, 1, 200);
+	kv_rank_id id = add(x, HYBRID, 3);
+	hold_run(x, id, &p, 0, 6, 7);
+	offload(x, id, &p, 6, 12, KV_TIER_CPU);
+	assert_int_equal(hit(x, &p, id), 96);
+	kv_index_free(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -504,6 +587,9 @@ int main(void)
 		cmocka_unit_test(events_that_come_back_find_their_blocks),
 		cmocka_unit_test(owners_outlive_the_cache),
 		cmocka_unit_test(owner_memory_is_bounded),
+		cmocka_unit_test(a_hit_goes_on_below_the_gpu),
+		cmocka_unit_test(many_ranks_hold_it_below),
+		cmocka_unit_test(hybrids_are_counted_on_the_gpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

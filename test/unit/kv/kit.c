@@ -2,15 +2,17 @@
 
 #include "base/hash.h"
 
+static uint64_t place(enum kv_tier tier, uint64_t key, uint32_t group) { return key + ((uint64_t)tier * KV_MAX_GROUPS + group) * 1000003u; }
+
 static void on_deltas(void *arg, const struct kv_delta *d, size_t n)
 {
 	struct kit *k = arg;
 	k->largest = MAX(k->largest, n);
 	for (size_t i = 0; i < n; i++)
 		for (uint32_t g = 0; g < KV_MAX_GROUPS; g++) {
-			uint64_t at = d[i].key + g * 1000003u;
+			uint64_t at = place(d[i].tier, d[i].key, g);
 			if (d[i].add_groups >> g & 1) {
-				k->wrong += kit_holds(k, d[i].key, g);
+				k->wrong += kit_holds_on(k, d[i].tier, d[i].key, g);
 				map_put(&k->held, at, 1);
 			}
 			if (d[i].del_groups >> g & 1)
@@ -49,11 +51,13 @@ void kit_done(struct kit *k)
 	arena_done(&k->a);
 }
 
-bool kit_holds(const struct kit *k, uint64_t key, uint32_t group)
+bool kit_holds_on(const struct kit *k, enum kv_tier tier, uint64_t key, uint32_t group)
 {
 	uint64_t one;
-	return map_get(&k->held, key + group * 1000003u, &one);
+	return map_get(&k->held, place(tier, key, group), &one);
 }
+
+bool kit_holds(const struct kit *k, uint64_t key, uint32_t group) { return kit_holds_on(k, KV_TIER_GPU, key, group); }
 
 const uint32_t *kit_ids(struct kit *k, uint32_t seed, uint32_t from_block, uint32_t n_blocks, uint32_t block_size)
 {
@@ -93,6 +97,15 @@ struct kv_event *kit_remove(struct kit *k, uint32_t seed, uint32_t block)
 	*hash = kit_hash(seed, block);
 	struct kv_event *e = &k->events[k->n_events++];
 	*e = (struct kv_event){ .type = KV_EVENT_REMOVED, .group_known = true, .hashes = hash, .n_hashes = 1 };
+	return e;
+}
+
+struct kv_event *kit_offload(struct kit *k, enum kv_tier tier, uint32_t seed, uint32_t block)
+{
+	uint64_t *hash = arena_new(&k->a, uint64_t, 1);
+	*hash = kit_hash(seed, block);
+	struct kv_event *e = &k->events[k->n_events++];
+	*e = (struct kv_event){ .type = KV_EVENT_STORED, .tier = tier, .group_known = true, .hashes = hash, .n_hashes = 1, .kind = KV_GROUP_FULL };
 	return e;
 }
 

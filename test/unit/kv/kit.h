@@ -9,7 +9,7 @@
 
 struct kit {
 	struct kv_rank *r;
-	struct map held;               /* key and group -> 1 */
+	struct map held;               /* key, tier and group -> 1 */
 	uint32_t clears, wrong;        /* wrong: a change that changed nothing */
 	size_t largest;                /* slice */
 	struct kv_group groups[KV_MAX_GROUPS];
@@ -22,7 +22,8 @@ struct kit {
 
 void kit_init(struct kit *k);
 void kit_done(struct kit *k);
-bool kit_holds(const struct kit *k, uint64_t key, uint32_t group);
+bool kit_holds(const struct kit *k, uint64_t key, uint32_t group);      /* on the GPU */
+bool kit_holds_on(const struct kit *k, enum kv_tier tier, uint64_t key, uint32_t group);
 
 /* Token ids of a chain named by `seed`: block i of it always has the same ids. */
 const uint32_t *kit_ids(struct kit *k, uint32_t seed, uint32_t from_block, uint32_t n_blocks, uint32_t block_size);
@@ -33,6 +34,8 @@ uint64_t kit_hash(uint32_t seed, uint32_t block);
 /* Append an event to the batch under way; it may be changed until kit_send. */
 struct kv_event *kit_store(struct kit *k, uint32_t seed, uint32_t from, uint32_t n, uint32_t block_size);
 struct kv_event *kit_remove(struct kit *k, uint32_t seed, uint32_t block);
+/* As an offloading connector names a block: its hash, no tokens. */
+struct kv_event *kit_offload(struct kit *k, enum kv_tier tier, uint32_t seed, uint32_t block);
 struct kv_event *kit_clear(struct kit *k);
 /* Gives the batch under way to the rank and begins a new one. Time goes on by a second each. */
 enum kv_act kit_send(struct kit *k, uint64_t seq);

@@ -286,7 +286,7 @@ static void compare_hits(struct fleet *f, struct rand *r)
 	uint32_t tok[FLEET], n_tok = 1 + (uint32_t)rand_below(r, TOKENS);
 	for (size_t p = 0; p < PROMPTS; p++) {
 		struct kv_prompt kp = prompt_of(f, p, n_tok);
-		kv_index_hits(f->x, &kp, f->ids, FLEET, tok);
+		kv_index_hits(f->x, &kp, f->ids, FLEET, tok, NULL);
 		for (size_t i = 0; i < FLEET; i++)
 			assert_int_equal(tok[i], brute(f, i, p, n_tok));
 	}

@@ -216,12 +216,138 @@ static void two_engine_hashes_of_one_key_are_counted(void **state)
 	kit_done(&k);
 }
 
-static void other_tiers_and_strange_groups_are_skipped(void **state)
+/* Named by hash alone: found by whichever tier holds it, ignored and counted when none does. */
+static void what_is_offloaded_is_found_by_its_hash(void **state)
 {
 	(void)state;
 	struct kit k;
 	kit_init(&k);
-	kit_store(&k, 1, 0, 1, 16)->tier = KV_TIER_CPU;
+	kit_store(&k, 1, 0, 3, 16);
+	kit_offload(&k, KV_TIER_CPU, 1, 0);
+	kit_offload(&k, KV_TIER_CPU, 1, 1);
+	kit_offload(&k, KV_TIER_CPU, 7, 0);    /* never heard of */
+	kit_send(&k, 0);
+	assert_true(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 1, 1, 16), 0));
+	assert_int_equal(kv_rank_stats(k.r).unplaced, 1);
+	kit_remove(&k, 1, 1);                  /* from the GPU alone */
+	kit_send(&k, 1);
+	assert_false(kit_holds(&k, kit_key(&k, 1, 1, 16), 0));
+	assert_true(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 1, 1, 16), 0));
+	kit_offload(&k, KV_TIER_STORAGE, 1, 1); /* the CPU's hash still says where it belongs */
+	kit_send(&k, 2);
+	kit_remove(&k, 1, 1)->tier = KV_TIER_CPU;
+	kit_send(&k, 3);
+	assert_false(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 1, 1, 16), 0));
+	assert_true(kit_holds_on(&k, KV_TIER_STORAGE, kit_key(&k, 1, 1, 16), 0));
+	kit_store(&k, 1, 2, 1, 16);            /* and a parent that only storage holds places what follows it */
+	kit_remove(&k, 1, 2);
+	kit_store(&k, 1, 2, 1, 16);
+	kit_send(&k, 4);
+	assert_true(kit_holds(&k, kit_key(&k, 1, 2, 16), 0));
+	assert_int_equal(kv_rank_stats(k.r).lower_blocks, 2);
+	assert_int_equal(kv_rank_stats(k.r).unplaced, 1);
+	assert_int_equal(k.wrong, 0);
+	kit_done(&k);
+}
+
+/* A step's events of the GPU come first: the eviction before the news that the block lies on the CPU. */
+static void evicted_and_offloaded_in_one_batch(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k);
+	kit_store(&k, 1, 0, 2, 16);
+	kit_send(&k, 0);
+	kit_remove(&k, 1, 1);
+	kit_offload(&k, KV_TIER_CPU, 1, 1);
+	kit_send(&k, 1);
+	assert_true(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 1, 1, 16), 0));
+	kit_remove(&k, 1, 0);
+	kit_send(&k, 2);
+	kit_offload(&k, KV_TIER_CPU, 1, 0);    /* a batch later nobody knows it any more */
+	kit_send(&k, 3);
+	assert_false(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 1, 0, 16), 0));
+	assert_int_equal(kv_rank_stats(k.r).unplaced, 1);
+	kit_done(&k);
+}
+
+/* Chunks that overlap announce their common blocks once each. */
+static void offloaded_copies_are_counted_by_tier(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k);
+	kit_store(&k, 1, 0, 1, 16);
+	for (int i = 0; i < 3; i++)
+		kit_offload(&k, KV_TIER_CPU, 1, 0);
+	kit_send(&k, 0);
+	kit_remove(&k, 1, 0);
+	kit_remove(&k, 1, 0);                  /* nothing on the GPU any more: no copy of the CPU's goes */
+	kit_remove(&k, 1, 0)->tier = KV_TIER_CPU;
+	kit_remove(&k, 1, 0)->tier = KV_TIER_CPU;
+	kit_send(&k, 1);
+	assert_true(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 1, 0, 16), 0));
+	kit_remove(&k, 1, 0)->tier = KV_TIER_CPU;
+	kit_send(&k, 2);
+	assert_int_equal(k.held.n, 0);
+	assert_int_equal(k.wrong, 0);
+	kit_done(&k);
+}
+
+/* The form that says all (self_describing_kv_events, SGLang): its tokens place it; a known hash goes first, as it leaves salts out. */
+static void offloaded_blocks_that_describe_themselves(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k);
+	struct kv_event *e = kit_store(&k, 2, 0, 1, 16);
+	e->extras = &(struct kv_block_extras){ &(struct kv_extra){ KV_EXTRA_SALT, STR_INIT("s"), 0 }, 1 };
+	kit_send(&k, 0);
+	assert_false(kit_holds(&k, kit_key(&k, 2, 0, 16), 0));         /* the salt is in its key */
+	kit_store(&k, 1, 0, 2, 16)->tier = KV_TIER_CPU;
+	e = kit_store(&k, 2, 0, 1, 16);
+	e->tier = KV_TIER_CPU;
+	e->extras = NULL;
+	kit_send(&k, 1);
+	assert_true(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 1, 1, 16), 0));
+	assert_false(kit_holds_on(&k, KV_TIER_CPU, kit_key(&k, 2, 0, 16), 0));
+	assert_int_equal(kv_rank_stats(k.r).lower_blocks, 3);
+	assert_int_equal(kv_rank_stats(k.r).unplaced, 0);
+	kit_done(&k);
+}
+
+/* A clear is of every tier, and so is a restart. */
+static void tiers_are_cleared_together(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k);
+	kit_store(&k, 1, 0, 2, 16);
+	kit_offload(&k, KV_TIER_CPU, 1, 0);
+	kit_offload(&k, KV_TIER_STORAGE, 1, 1);
+	kit_send(&k, 0);
+	kit_clear(&k);
+	kit_send(&k, 1);
+	assert_int_equal(k.held.n, 0);
+	assert_int_equal(kv_rank_stats(k.r).lower_blocks, 0);
+	kit_store(&k, 1, 0, 1, 16);
+	kit_offload(&k, KV_TIER_CPU, 1, 0);
+	kit_send(&k, 2);
+	kit_store(&k, 3, 0, 1, 16);
+	kit_send(&k, 0);                       /* begins anew */
+	assert_int_equal(kv_rank_stats(k.r).restarts, 1);
+	assert_int_equal(k.held.n, 1);
+	assert_int_equal(kv_rank_stats(k.r).lower_blocks, 0);
+	assert_int_equal(k.wrong, 0);
+	kit_done(&k);
+}
+
+static void strange_tiers_and_groups_are_skipped(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k);
+	kit_store(&k, 1, 0, 1, 16)->tier = KV_TIER_UNKNOWN;
 	kit_store(&k, 1, 0, 1, 16)->group = KV_MAX_GROUPS;
 	kit_send(&k, 0);
 	assert_int_equal(k.held.n, 0);
@@ -309,7 +435,12 @@ int main(void)
 		cmocka_unit_test(a_partial_tail_is_not_a_block),
 		cmocka_unit_test(groups_of_several_block_sizes_share_one_chain),
 		cmocka_unit_test(two_engine_hashes_of_one_key_are_counted),
-		cmocka_unit_test(other_tiers_and_strange_groups_are_skipped),
+		cmocka_unit_test(what_is_offloaded_is_found_by_its_hash),
+		cmocka_unit_test(evicted_and_offloaded_in_one_batch),
+		cmocka_unit_test(offloaded_copies_are_counted_by_tier),
+		cmocka_unit_test(offloaded_blocks_that_describe_themselves),
+		cmocka_unit_test(tiers_are_cleared_together),
+		cmocka_unit_test(strange_tiers_and_groups_are_skipped),
 		cmocka_unit_test(slices_are_bounded),
 		cmocka_unit_test(a_flood_beyond_the_capacity_is_refused),
 		cmocka_unit_test(case_38_39_43_memory_is_flat_under_churn),

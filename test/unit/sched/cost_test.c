@@ -88,6 +88,24 @@ static void the_slow_factor_finds_the_scale_and_one_stall_does_not_move_it(void 
 	kit_done(&k);
 }
 
+/* What is loaded costs its time and is no prefill: less than computing it from the host, more from storage. */
+static void a_load_from_below_costs_its_time(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k, 1, 1);
+	const struct sched_profile *p = sched_profile_find(STR("qwen3-32b-h100-tp2"), NULL);
+	struct sched_cost_in gpu = idle(p, k.worker[0], 6000, 50), cpu = gpu, storage = gpu, none = idle(p, k.worker[0], 0, 6050);
+	cpu.lower.cpu_tok = storage.lower.storage_tok = 6000;
+	double cpu_us = sched_ttft_us(&cpu) - sched_ttft_us(&gpu), storage_us = sched_ttft_us(&storage) - sched_ttft_us(&gpu);
+	assert_true(fabs(cpu_us / (6000 * 131072 / 20e3) - 1) < 1e-6);
+	assert_true(fabs(storage_us / cpu_us - 10) < 1e-6);
+	assert_true(sched_ttft_us(&cpu) < sched_ttft_us(&none) && sched_ttft_us(&none) < sched_ttft_us(&storage));
+	for (size_t i = 0; sched_profile_name(i); i++)
+		assert_true(sched_load_us(sched_profile_find(str_of(sched_profile_name(i)), NULL), (struct kv_load){ 1, 0 }) > 0);
+	kit_done(&k);
+}
+
 static void a_newcomer_is_taken_to_be_like_its_pool(void **state)
 {
 	(void)state;
@@ -108,6 +126,7 @@ int main(void)
 		cmocka_unit_test(an_idle_worker_costs_what_the_table_says), cmocka_unit_test(load_adds_a_wait),
 		cmocka_unit_test(an_unknown_accelerator_has_a_stated_default),
 		cmocka_unit_test(the_slow_factor_finds_the_scale_and_one_stall_does_not_move_it),
+		cmocka_unit_test(a_load_from_below_costs_its_time),
 		cmocka_unit_test(a_newcomer_is_taken_to_be_like_its_pool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
