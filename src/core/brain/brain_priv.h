@@ -30,8 +30,8 @@ struct brain_truth {
 
 /* Prompts of requests that ended well: the worker holds them, and its events may be some hundred milliseconds behind its answers
  * (seen on crowded machines: vLLM publishes from a thread of its own). Until then they stay held as those in flight are. Oldest first. */
-enum { BRAIN_SETTLE_US = 500000, BRAIN_SETTLING_MAX = 4096 /* beyond this the oldest is let go */ };
-struct brain_settling { kv_flight flight; kv_rank_id kv_id; struct mono due; };
+enum { BRAIN_SETTLE_US = 500000, BRAIN_SETTLING_MAX = 4096, BRAIN_SETTLING_MAX_TOK = 16 << 20 /* beyond these the oldest is let go */ };
+struct brain_settling { kv_flight flight; kv_rank_id kv_id; uint32_t tok; struct mono due; };
 
 struct brain_leg_state {
 	uint32_t worker, rank;
@@ -84,6 +84,7 @@ struct brain {
 	struct mono unposted_at;
 	struct brain_settling *settling; /* a ring of BRAIN_SETTLING_MAX */
 	uint32_t settling_at, n_settling;
+	uint64_t settling_tok;
 	struct brain_receipt_entry *receipts;
 	VEC(struct brain_truth) truths;  /* by fleet slot */
 	struct brain_keys spare[BRAIN_SPARE_BUFFERS];

@@ -103,7 +103,9 @@ bool brain_work(struct brain *b) { return kv_index_approx_work(b->index, KV_NOTE
 
 static void let_oldest_go(struct brain *b)
 {
-	kv_index_flight_end(b->index, b->settling[b->settling_at].flight);
+	const struct brain_settling *s = &b->settling[b->settling_at];
+	kv_index_flight_end(b->index, s->flight);
+	b->settling_tok -= s->tok;
 	b->settling_at = (b->settling_at + 1) % BRAIN_SETTLING_MAX;
 	b->n_settling--;
 }
@@ -119,10 +121,11 @@ static void settle(struct brain *b, struct brain_ticket *t, struct mono now)
 {
 	if (!t->flight)
 		return;
-	if (b->n_settling == BRAIN_SETTLING_MAX)
+	while (b->n_settling == BRAIN_SETTLING_MAX || (b->n_settling && b->settling_tok + t->prompt_tok > BRAIN_SETTLING_MAX_TOK))
 		let_oldest_go(b);
 	uint32_t at = (b->settling_at + b->n_settling++) % BRAIN_SETTLING_MAX;
-	b->settling[at] = (struct brain_settling){ t->flight, t->legs[t->leg].kv_id, mono_add_us(now, BRAIN_SETTLE_US) };
+	b->settling[at] = (struct brain_settling){ t->flight, t->legs[t->leg].kv_id, t->prompt_tok, mono_add_us(now, BRAIN_SETTLE_US) };
+	b->settling_tok += t->prompt_tok;
 	t->flight = 0;
 }
 
@@ -131,10 +134,12 @@ void brain_settle_clear(struct brain *b, kv_rank_id id)
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < b->n_settling; i++) {
 		struct brain_settling s = b->settling[(b->settling_at + i) % BRAIN_SETTLING_MAX];
-		if (s.kv_id == id)
-			kv_index_flight_end(b->index, s.flight);
-		else
+		if (s.kv_id != id) {
 			b->settling[(b->settling_at + kept++) % BRAIN_SETTLING_MAX] = s;
+			continue;
+		}
+		kv_index_flight_end(b->index, s.flight);
+		b->settling_tok -= s.tok;
 	}
 	b->n_settling = kept;
 }

@@ -326,6 +326,16 @@ static void a_prompt_that_ended_well_stays_held_until_its_events_had_time(void *
 	}
 	assert_int_equal(asked_hit(b, 2), 0);
 	assert_int_equal(asked_hit(b, 5009), 320);
+	for (uint64_t i = 0; i < 2; i++) {               /* or longer prompts than are kept */
+		struct kv_prompt prompt = prompt_of(6000 + i, 20);
+		prompt.n_tok = 9 << 20;
+		struct brain_ask a = { .model = STR("m"), .prompt = &prompt, .kv_routed = true, .request_id = "long" };
+		assert_int_equal(brain_ask(b, &a, at_ms(800), &p), ERR_OK);
+		tell(b, &p, BRAIN_TELL_END, 800);
+	}
+	assert_int_equal(asked_hit(b, 5009), 0);
+	assert_int_equal(asked_hit(b, 6000), 0);
+	assert_int_equal(asked_hit(b, 6001), 320);
 	assert_true(brain_ledger_is_zero(b));
 	brain_free(b);
 }
