@@ -24,7 +24,7 @@ def rank(g):
 
 
 def connected(start, up, *args):
-    g = Gateway(start, up.url, args=[*EVENTS, *args])
+    g = Gateway(start, up.url() if callable(up.url) else up.url, args=[*EVENTS, *args])
     assert eventually(lambda: only(g)["cache_view"] == "events", 5), g.process.text[-2000:]
     time.sleep(0.2)                   # the publisher hears of the subscription
     return g
@@ -33,6 +33,17 @@ def connected(start, up, *args):
 def blocks(n, first=1, size=16):
     """a chain of n blocks in one event"""
     return stored(list(range(first, first + n)), [t % 50000 for t in range(n * size)], size)
+
+
+def test_what_prompts_left_is_looked_for_in_the_events(start):
+    """our key of a prompt's last whole block appears in the events of the worker that answered it; not so where the worker lies"""
+    for args, counted, other in (((), "told", "not_told"), (("--fault", "lie-block=32"), "not_told", "told")):
+        fleet = Fleet(start, 1, args)
+        g = connected(start, fleet)
+        for i in range(6):
+            assert g.chat({"model": "m", "messages": [{"role": "user", "content": words(80, i)}], "max_tokens": 2}).status == 200
+        assert eventually(lambda g=g, name=counted: g.metric(f"kvasir_worker_prompts_{name}_total") >= 5, 5), counted
+        assert g.metric(f"kvasir_worker_prompts_{other}_total") == 0
 
 
 def test_stored_and_removed(start):

@@ -136,6 +136,7 @@ struct brain_worker_view {
 	uint32_t block_size; uint64_t blocks; bool prefix_caching; bool from_events;      /* sizes come from events */
 	uint32_t n_ranks; struct brain_rank_view ranks[BRAIN_MAX_RANKS_PER_WORKER];
 	double slow_factor; double predicted_exact_share; uint64_t predictions, predicted_exact;
+	uint64_t told, not_told;         /* prompts that ended well: half a second later its events had told their last whole block, or had not */
 	uint64_t requests, failures; double ttft_ewma_us, ttft_error_ewma;                /* measured; |predicted - measured| / measured */
 	struct str accelerator;
 };

@@ -24,6 +24,10 @@ struct brain_truth {
 	uint32_t window;                 /* predictions since the last verdict */
 	bool alarmed;
 	struct mono alarmed_at;
+	uint64_t told, not_told;         /* good ends whose last whole block its events told in time, and those they did not */
+	uint32_t told_window, not_told_window;
+	bool told_alarmed;
+	struct mono told_alarmed_at;
 	/* kinds of difference in the window */
 	uint32_t wrong, other_length, off_block, all_missing, less, more;
 };
@@ -31,7 +35,7 @@ struct brain_truth {
 /* Prompts of requests that ended well: the worker holds them, and its events may be some hundred milliseconds behind its answers
  * (seen on crowded machines: vLLM publishes from a thread of its own). Until then they stay held as those in flight are. Oldest first. */
 enum { BRAIN_SETTLE_US = 500000, BRAIN_SETTLING_MAX = 4096, BRAIN_SETTLING_MAX_TOK = 16 << 20 /* beyond these the oldest is let go */ };
-struct brain_settling { kv_flight flight; kv_rank_id kv_id; uint32_t tok; struct mono due; };
+struct brain_settling { kv_flight flight; kv_rank_id kv_id; uint32_t tok, worker, rank; struct mono due; };
 
 struct brain_leg_state {
 	uint32_t worker, rank;
@@ -108,6 +112,8 @@ void brain_ticket_free(struct brain *b, struct brain_ticket *t);
 uint64_t brain_receipt_begin(struct brain *b, const struct brain_ask *a, const struct sched_ask *s, const struct brain_plan *p, struct mono now);
 struct brain_receipt_entry *brain_receipt_entry(const struct brain *b, uint64_t id);   /* NULL: overwritten since */
 void brain_truth_tell(struct brain *b, struct fleet_worker *w, const struct brain_ticket *t, const struct brain_tell *u, struct mono now);
+/* Whether the events of a rank told, in time, what a prompt that ended well left there. */
+void brain_truth_told(struct brain *b, struct fleet_worker *w, bool told, struct mono now);
 const struct brain_truth *brain_truth_of(const struct brain *b, const struct fleet_worker *w);
 
 #endif

@@ -110,10 +110,23 @@ static void let_oldest_go(struct brain *b)
 	b->n_settling--;
 }
 
+/* What it left must have been told by now, if our keys are the worker's. */
+static void check_told(struct brain *b, const struct brain_settling *s, struct mono now)
+{
+	struct fleet_worker *w = fleet_worker_of(b->fleet, s->worker);
+	if (!w || !w->prefix_caching || s->rank >= w->n_ranks || !w->ranks[s->rank].events_seen || w->ranks[s->rank].uncertain)
+		return;
+	enum kv_told told = kv_index_flight_told(b->index, s->flight);
+	if (told != KV_TOLD_UNKNOWN)
+		brain_truth_told(b, w, told == KV_TOLD, now);
+}
+
 static void let_due_go(struct brain *b, struct mono now)
 {
-	while (b->n_settling && !mono_before(now, b->settling[b->settling_at].due))
+	while (b->n_settling && !mono_before(now, b->settling[b->settling_at].due)) {
+		check_told(b, &b->settling[b->settling_at], now);
 		let_oldest_go(b);
+	}
 }
 
 /* The ticket's flight is no longer its own. */
@@ -124,7 +137,8 @@ static void settle(struct brain *b, struct brain_ticket *t, struct mono now)
 	while (b->n_settling == BRAIN_SETTLING_MAX || (b->n_settling && b->settling_tok + t->prompt_tok > BRAIN_SETTLING_MAX_TOK))
 		let_oldest_go(b);
 	uint32_t at = (b->settling_at + b->n_settling++) % BRAIN_SETTLING_MAX;
-	b->settling[at] = (struct brain_settling){ t->flight, t->legs[t->leg].kv_id, t->prompt_tok, mono_add_us(now, BRAIN_SETTLE_US) };
+	const struct brain_leg_state *l = &t->legs[t->leg];
+	b->settling[at] = (struct brain_settling){ t->flight, l->kv_id, t->prompt_tok, l->worker, l->rank, mono_add_us(now, BRAIN_SETTLE_US) };
 	b->settling_tok += t->prompt_tok;
 	t->flight = 0;
 }

@@ -7,6 +7,7 @@ enum { WINDOW = 20, ALARM_AGAIN_US = 300000000 };
 #define RATE 0.05
 #define ALARM_SHARE 0.8
 #define MENDED_SHARE 0.95
+#define TOLD_ALARM_SHARE 0.5 /* a full cache evicts some before they are looked for */
 #define MOST 0.6             /* a kind that explains this share of the differences is the cause */
 
 static struct brain_truth *truth_at(struct brain *b, const struct fleet_worker *w)
@@ -80,6 +81,27 @@ static void judge(struct brain *b, struct brain_truth *t, const struct fleet_wor
 		t->alarmed = false;
 	}
 	t->window = t->wrong = t->other_length = t->off_block = t->all_missing = t->less = t->more = 0;
+}
+
+void brain_truth_told(struct brain *b, struct fleet_worker *w, bool told, struct mono now)
+{
+	struct brain_truth *t = truth_at(b, w);
+	t->told += told;
+	t->not_told += !told;
+	t->not_told_window += !told;
+	if (++t->told_window < WINDOW)
+		return;
+	double share = 1 - (double)t->not_told_window / WINDOW;
+	bool due = !t->told_alarmed || mono_diff_us(now, t->told_alarmed_at) >= ALARM_AGAIN_US;
+	if (share < TOLD_ALARM_SHARE && due) {
+		t->told_alarmed = true;
+		t->told_alarmed_at = now;
+		if (b->ops.on_mismatch)
+			b->ops.on_mismatch(b->arg, w->id, "its events do not tell the blocks of prompts it answered: token ids or extra keys differ, or events are late", share);
+	} else if (share > MENDED_SHARE) {
+		t->told_alarmed = false;
+	}
+	t->told_window = t->not_told_window = 0;
 }
 
 void brain_truth_tell(struct brain *b, struct fleet_worker *w, const struct brain_ticket *k, const struct brain_tell *u, struct mono now)

@@ -35,6 +35,7 @@ static void view_worker(const struct brain *b, const struct fleet_worker *w, str
 		.n_adapters = w->n_adapters, .max_model_len = w->max_model_len, .block_size = n_sizes ? sizes[0] : 0, .blocks = w->blocks,
 		.prefix_caching = w->prefix_caching, .from_events = w->ranks[0].n_sizes > 0, .n_ranks = w->n_ranks,
 		.slow_factor = sched_slow(w), .predicted_exact_share = t->share, .predictions = t->predictions, .predicted_exact = t->exact,
+		.told = t->told, .not_told = t->not_told,
 		.requests = w->n_requests, .failures = w->n_failures, .ttft_ewma_us = w->measured.ttft_ewma_us,
 		.ttft_error_ewma = w->measured.ttft_error_ewma, .accelerator = arena_str(a, w->accelerator) };
 	for (uint32_t r = 0; r < w->n_ranks; r++)

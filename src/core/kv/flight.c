@@ -206,13 +206,32 @@ static void unlink_flight(struct kv_index *x, uint32_t at)
 	r->n_flights--;
 }
 
+static struct kv_flight_entry *entry_of(const struct kv_flights *fl, kv_flight h)
+{
+	uint32_t at = (uint32_t)h;
+	return at && at < fl->v.n && fl->v.p[at].used && fl->v.p[at].gen == h >> 32 ? &fl->v.p[at] : NULL;
+}
+
+enum kv_told kv_index_flight_told(const struct kv_index *x, kv_flight h)
+{
+	const struct kv_flight_entry *f = entry_of(&x->flights, h);
+	if (!f || f->dead || !f->plan || f->plan->odd || f->plan->specs[0].kind != KV_GROUP_FULL)
+		return KV_TOLD_UNKNOWN;
+	const struct kv_spec *s = &f->plan->specs[0];
+	const struct kv_keyset *set = kv_prompt_set(&f->p, f->plan->unit);
+	uint32_t n = set ? MIN(set->n / s->step, f->p.n_tok / s->block_size) : 0;
+	if (n == 0)
+		return KV_TOLD_UNKNOWN;
+	return kv_holders_has(&x->held, kv_spec_key(s, set->keys, n - 1, 0), x->ranks[f->rank].seat) ? KV_TOLD : KV_NOT_TOLD;
+}
+
 void kv_index_flight_end(struct kv_index *x, kv_flight h)
 {
 	uint32_t at = (uint32_t)h;
 	struct kv_flights *fl = &x->flights;
-	if (at == 0 || at >= fl->v.n || !fl->v.p[at].used || fl->v.p[at].gen != h >> 32)
+	struct kv_flight_entry *f = entry_of(fl, h);
+	if (!f)
 		return;
-	struct kv_flight_entry *f = &fl->v.p[at];
 	if (!f->dead) {
 		unplace(x, at);
 		unlink_flight(x, at);

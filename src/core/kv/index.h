@@ -47,6 +47,9 @@ uint32_t kv_index_max_hit(const struct kv_index *x, const struct kv_prompt *p, k
 typedef uint64_t kv_flight;
 kv_flight kv_index_flight_begin(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p);
 void kv_index_flight_end(struct kv_index *x, kv_flight f);     /* 0 and unknown handles are ignored */
+/* Did events tell the rank's store of this prompt's last whole block (full attention)? UNKNOWN: it has none, or the rank is gone. */
+enum kv_told { KV_TOLD_UNKNOWN, KV_TOLD, KV_NOT_TOLD };
+enum kv_told kv_index_flight_told(const struct kv_index *x, kv_flight f);
 
 /* Owner memory: who last owned a prefix; longer-lived than the cache, bounded by capacity. */
 void kv_index_own(struct kv_index *x, kv_rank_id id, const struct kv_prompt *p, struct mono now);

@@ -15,6 +15,8 @@ WORKER_VALUE(w_requests, s->v->requests)
 WORKER_VALUE(w_failures, s->v->failures)
 WORKER_VALUE(w_predictions, s->v->predictions)
 WORKER_VALUE(w_exact, s->v->predicted_exact)
+WORKER_VALUE(w_told, s->v->told)
+WORKER_VALUE(w_not_told, s->v->not_told)
 WORKER_VALUE(w_share, s->v->predictions > 0 ? s->v->predicted_exact_share : 1.0)
 WORKER_VALUE(w_mismatch, s->v->predictions >= 20 && s->v->predicted_exact_share < 0.9)
 WORKER_VALUE(w_slow, s->v->slow_factor)
@@ -33,6 +35,8 @@ static const struct worker_row worker_rows[] = {
 	{ "kvasir_worker_failures_total", OBS_COUNTER, "Requests that failed on the worker.", w_failures },
 	{ "kvasir_worker_predictions_total", OBS_COUNTER, "Requests whose reported cached tokens were compared with the prediction.", w_predictions },
 	{ "kvasir_worker_predictions_exact_total", OBS_COUNTER, "Of those, the ones where prediction and report were equal.", w_exact },
+	{ "kvasir_worker_prompts_told_total", OBS_COUNTER, "Prompts that ended well whose last whole block the worker's events told within half a second.", w_told },
+	{ "kvasir_worker_prompts_not_told_total", OBS_COUNTER, "Those whose last whole block they did not tell: token ids or keys differ, events are late, or it was evicted.", w_not_told },
 	{ "kvasir_worker_predicted_exact_ratio", OBS_GAUGE, "Share of recent requests whose cached tokens were predicted exactly (1 before the first).", w_share },
 	{ "kvasir_worker_prediction_mismatch", OBS_GAUGE, "1 while predicted and reported cached tokens disagree persistently; the log names the likely cause.", w_mismatch },
 	{ "kvasir_worker_slow_factor", OBS_GAUGE, "Measured time to first token over the profile's, moving.", w_slow },

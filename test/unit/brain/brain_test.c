@@ -340,6 +340,56 @@ static void a_prompt_that_ended_well_stays_held_until_its_events_had_time(void *
 	brain_free(b);
 }
 
+static void note_cause(void *arg, brain_worker w, const char *cause, double share)
+{
+	(void)w;
+	(void)share;
+	*(const char **)arg = cause;
+}
+
+static const struct brain_worker_view *first_worker(struct brain *b, struct arena *mem)
+{
+	const struct brain_worker_view *v;
+	assert_int_equal(brain_workers(b, &v, mem), 1);
+	return &v[0];
+}
+
+/* Our keys are the worker's only if its events tell what our prompts left there. */
+static void what_a_prompt_left_must_be_told(void **state)
+{
+	(void)state;
+	const char *cause = NULL;
+	struct brain *b = brain_new(&(struct brain_opts){ .routing = BRAIN_KV, .seed = 1 }, &(struct brain_ops){ .on_mismatch = note_cause }, &cause);
+	brain_worker w = add(b, "http://a", 1);
+	struct arena mem;
+	arena_init(&mem, 0);
+	struct brain_plan p;
+	for (uint64_t i = 0; i < 20; i++) {
+		p = ask(b, "told", i);
+		struct kv_prompt prompt = prompt_of(i, 20);
+		brain_kv_deltas(b, w, 0, &(struct kv_delta){ .key = prompt.sets[0].keys[19], .add_groups = 1 }, 1);
+		tell(b, &p, BRAIN_TELL_END, 20);
+	}
+	brain_tick(b, at_ms(600));
+	assert_true(first_worker(b, &mem)->told == 20 && first_worker(b, &mem)->not_told == 0);
+	assert_null(cause);
+	for (uint64_t i = 0; i < 20; i++) {
+		p = ask(b, "strange", 100 + i);
+		if (i == 0)
+			end_as(b, &p, BRAIN_CLIENT_LEFT, 620);   /* nobody knows what it left */
+		else
+			tell(b, &p, BRAIN_TELL_END, 620);
+	}
+	p = ask(b, "last", 200);
+	tell(b, &p, BRAIN_TELL_END, 620);
+	brain_tick(b, at_ms(1200));
+	assert_true(first_worker(b, &mem)->told == 20 && first_worker(b, &mem)->not_told == 20);
+	assert_non_null(cause);
+	assert_non_null(strstr(cause, "do not tell the blocks"));
+	arena_done(&mem);
+	brain_free(b);
+}
+
 static void without_events_nothing_is_waited_for(void **state)
 {
 	(void)state;
@@ -470,6 +520,7 @@ int main(void)
 		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_is_found_by_the_clients_id_too), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
 		cmocka_unit_test(block_sizes_of_events_win_over_metrics), cmocka_unit_test(a_prompt_in_flight_counts_as_held_after_its_plan),
 		cmocka_unit_test(a_prompt_that_ended_well_stays_held_until_its_events_had_time), cmocka_unit_test(without_events_nothing_is_waited_for),
+		cmocka_unit_test(what_a_prompt_left_must_be_told),
 		cmocka_unit_test(a_long_prompt_is_learnt_in_pieces), cmocka_unit_test(a_quick_refusal_is_no_quick_answer), cmocka_unit_test(names_of_routings), cmocka_unit_test(without_workers_or_models_it_says_so),
 		cmocka_unit_test(case_smg_1692_two_thousand_workers),
 	};
