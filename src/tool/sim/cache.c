@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "sim/tier.h"
 
 struct sim_cache {
 	struct sim_cache_opts o;
 	struct sim_batch batch;
 	struct sim_pool *pool;
+	struct sim_tier *below; /* NULL: none */
+	VEC(struct sim_event) later; /* the tier's, in the batch's memory: they come behind the GPU's */
 };
 
 struct sim_cache *sim_cache_new(const struct sim_cache_opts *o)
@@ -19,6 +22,9 @@ struct sim_cache *sim_cache_new(const struct sim_cache_opts *o)
 		c->o.n_groups = 1;
 	sim_batch_init(&c->batch);
 	c->pool = sim_pool_new(o->blocks, &c->batch);
+	must(!o->cpu_blocks || (c->o.n_groups == 1 && c->o.groups[0].spec == SIM_FULL));
+	if (o->cpu_blocks && !o->caching_off)
+		c->below = sim_tier_new(o->cpu_blocks);
 	return c;
 }
 
@@ -27,11 +33,20 @@ void sim_cache_free(struct sim_cache *c)
 	if (!c)
 		return;
 	sim_pool_free(c->pool);
+	sim_tier_free(c->below);
+	VEC_FREE(&c->later);
 	sim_batch_done(&c->batch);
 	free(c);
 }
 
-struct sim_batch *sim_cache_batch(struct sim_cache *c) { return &c->batch; }
+struct sim_batch *sim_cache_batch(struct sim_cache *c)
+{
+	for (size_t i = 0; i < c->later.n; i++)
+		VEC_PUSH(&c->batch.ev, c->later.p[i]);
+	c->later.n = 0;
+	return &c->batch;
+}
+
 struct sim_pool *sim_cache_pool(struct sim_cache *c) { return c->pool; }
 uint32_t sim_cache_block_tok(const struct sim_cache *c) { return c->o.block_tok; }
 
@@ -183,6 +198,16 @@ uint32_t sim_cache_match(struct sim_cache *c, struct sim_seq *s)
 	s->junction_blocks = furthest > hit ? furthest : 0;
 	return hit * c->o.block_tok;
 }
+
+uint32_t sim_cache_match_below(const struct sim_cache *c, const struct sim_seq *s)
+{
+	uint32_t end = s->hit_blocks;
+	while (c->below && end < s->hash.n && sim_tier_has(c->below, s->hash.p[end]))
+		end++;
+	return (end - s->hit_blocks) * c->o.block_tok;
+}
+
+uint32_t sim_cache_below_blocks(const struct sim_cache *c) { return c->below ? sim_tier_held(c->below) : 0; }
 
 /* First block of a group that a hit really uses: earlier ones may be missing. */
 static uint32_t first_used(const struct sim_cache *c, const struct sim_seq *s, uint32_t g)
@@ -348,6 +373,38 @@ static void commit_group(struct sim_cache *c, struct sim_seq *s, uint32_t g, uin
 	VEC_PUSH(&c->batch.ev, v);
 }
 
+static struct sim_event below_event(struct sim_cache *c, const struct sim_seq *s, uint32_t i)
+{
+	struct sim_event v = { .kind = SIM_STORED, .bare = true };
+	uint64_t *hash = arena_new(&c->batch.mem, uint64_t, 1);
+	*hash = s->hash.p[i];
+	if (c->o.cpu_events_full)
+		v = stored_event(c, s, 0, i, i + 1);
+	v.medium = SIM_CPU;
+	v.hashes = hash;
+	v.n_hashes = 1;
+	v.session = (struct str){ 0 };
+	return v;
+}
+
+/* What is there already becomes the newest, its tail less so than its head; a sequence that the tier cannot hold stays out. */
+static void offload(struct sim_cache *c, struct sim_seq *s, uint32_t upto)
+{
+	uint64_t evicted;
+	if (!c->below || upto <= s->offered || upto > sim_tier_size(c->below))
+		return;
+	s->offered = upto;
+	for (uint32_t i = upto; i-- > 0;)
+		(void)sim_tier_touch(c->below, s->hash.p[i]);
+	for (uint32_t i = 0; i < upto; i++) {
+		if (sim_tier_has(c->below, s->hash.p[i]))
+			continue;
+		if (sim_tier_add(c->below, s->hash.p[i], &evicted))
+			VEC_PUSH(&c->later, sim_batch_removal(&c->batch, SIM_CPU, 0, evicted));
+		VEC_PUSH(&c->later, below_event(c, s, i));
+	}
+}
+
 void sim_cache_commit(struct sim_cache *c, struct sim_seq *s, uint32_t upto_tok)
 {
 	if (c->o.caching_off)
@@ -357,6 +414,7 @@ void sim_cache_commit(struct sim_cache *c, struct sim_seq *s, uint32_t upto_tok)
 	for (uint32_t g = 0; g < c->o.n_groups; g++)
 		if (upto > s->committed[g])
 			commit_group(c, s, g, upto);
+	offload(c, s, upto);
 }
 
 void sim_cache_announce_hit(struct sim_cache *c, struct sim_seq *s)
@@ -385,5 +443,5 @@ void sim_cache_release(struct sim_cache *c, struct sim_seq *s)
 		s->block[g].n = 0;
 		s->committed[g] = s->dropped[g] = 0;
 	}
-	s->hit_blocks = s->junction_blocks = 0;
+	s->hit_blocks = s->junction_blocks = s->offered = 0;
 }

@@ -3,7 +3,11 @@
  *
  * Hit rule and sparse storing: shared facts, vllm-observed.md I.3, rules 1 to 10 without partial tails. Sequences are
  * looked up once (match), then grown and committed step by step. A block is findable from the commit on, which is when
- * its step is scheduled; the events of a step are in the batch until its owner sends and clears it. Pure. */
+ * its step is scheduled; the events of a step are in the batch until its owner sends and clears it.
+ *
+ * Below the GPU there may be a tier on the CPU, kept as vLLM's OffloadingConnector keeps its own (0.32): a block is stored there at
+ * once when it becomes findable, a sequence goes on there where its hit on the GPU ends, up to its last whole block. Its events
+ * come behind the GPU's of a step. Clearing the GPU leaves it, as /reset_prefix_cache does. One group of full attention. Pure. */
 #ifndef SIM_CACHE_H
 #define SIM_CACHE_H
 
@@ -25,6 +29,8 @@ struct sim_cache_opts {
 	uint32_t retain_tok; /* prefix_cache_retention_interval: 0 tail only, N also one tail per N tokens, SIM_RETAIN_ALL dense */
 	uint32_t chunk_tok; /* longest chunk of a step: window groups hold so much beside their window */
 	bool caching_off;
+	uint32_t cpu_blocks; /* of the tier below; 0: none */
+	bool cpu_events_full; /* self_describing_kv_events: tokens and parent; else hashes alone */
 };
 
 /* Where an item (an image) sits in the prompt. */
@@ -49,13 +55,14 @@ struct sim_seq {
 	uint32_t hit_blocks, junction_blocks; /* of the last match */
 	VEC(uint32_t) block[SIM_MAX_GROUPS]; /* SIM_NO_BLOCK: not kept here */
 	uint32_t committed[SIM_MAX_GROUPS]; /* blocks announced or found */
+	uint32_t offered; /* blocks that were stored below */
 	uint32_t dropped[SIM_MAX_GROUPS]; /* blocks that left the window */
 };
 
 struct sim_cache;
 struct sim_cache *sim_cache_new(const struct sim_cache_opts *o);
 void sim_cache_free(struct sim_cache *c);
-struct sim_batch *sim_cache_batch(struct sim_cache *c);
+struct sim_batch *sim_cache_batch(struct sim_cache *c); /* the events so far */
 struct sim_pool *sim_cache_pool(struct sim_cache *c);
 uint32_t sim_cache_block_tok(const struct sim_cache *c);
 bool sim_cache_has_mamba(const struct sim_cache *c);
@@ -66,6 +73,8 @@ void sim_seq_init(struct sim_seq *s, const struct sim_identity *id, const uint32
 void sim_seq_done(struct sim_seq *s); /* after release */
 
 uint32_t sim_cache_match(struct sim_cache *c, struct sim_seq *s); /* tokens found, a multiple of the block; takes no block yet */
+uint32_t sim_cache_match_below(const struct sim_cache *c, const struct sim_seq *s); /* tokens behind the match that the CPU tier has */
+uint32_t sim_cache_below_blocks(const struct sim_cache *c); /* held by the CPU tier */
 bool sim_cache_fits(const struct sim_cache *c, const struct sim_seq *s); /* would the whole sequence fit now, given its match? */
 void sim_cache_attach(struct sim_cache *c, struct sim_seq *s); /* takes the matched blocks */
 bool sim_cache_grow(struct sim_cache *c, struct sim_seq *s, uint32_t done_tok,

@@ -19,7 +19,7 @@ struct sim_call {
 	struct json_doc *doc;
 	struct sim_spec_call spec;
 	struct sim_answer answer;
-	char id[160];
+	char id[160], engine_id[32];
 	struct choice *choices;
 	uint32_t n_choices, left;
 	struct sim_usage usage;
@@ -177,7 +177,10 @@ static bool is_plain_id(struct str s)
 	return s.n > 0 && s.n < 128;
 }
 
-static void set_answer(struct sim_call *c)
+/* The side channel's usual ports begin at 5600; nothing listens there. */
+enum { SIDE_PORT = 5600 };
+
+static void set_answer(struct sim_call *c, const struct sim_rank *rank)
 {
 	static const char *const prefix[] = { "chatcmpl-", "cmpl-", "resp_", "chatcmpl-", "generate-tokens-" };
 	struct sim_exch *x = c->x;
@@ -187,6 +190,7 @@ static void set_answer(struct sim_call *c)
 		snprintf(c->id, sizeof(c->id), "%s%.*s", prefix[c->spec.api], STR_ARG(given));
 	else
 		snprintf(c->id, sizeof(c->id), "%s%016llx", prefix[c->spec.api], (unsigned long long)sim_worker_random(x->w));
+	snprintf(c->engine_id, sizeof(c->engine_id), "sim-%u-%u", x->w->n, rank->n);
 	c->answer = (struct sim_answer){ .api = c->spec.api,
 		.id = str_of(c->id),
 		.model = c->spec.model,
@@ -195,6 +199,10 @@ static void set_answer(struct sim_call *c)
 		.include_usage = c->spec.include_usage,
 		.continuous_usage = c->spec.continuous_usage,
 		.return_ids = c->spec.return_ids,
+		.engine_id = str_of(c->engine_id),
+		.host = str_of(o->host),
+		.side_port = SIDE_PORT + rank->n,
+		.block_tok = sim_engine_block_tok(rank->engine),
 		.call = &c->spec };
 	c->usage.old = o->array_events;
 	for (size_t i = 0; i < c->spec.prompts.n; i++)
@@ -210,6 +218,7 @@ static bool add_choice(struct sim_call *c, struct sim_rank *rank, const struct s
 		.id = c->spec.lora,
 		.no_lookup = c->spec.no_lookup,
 		.report_full = c->spec.report_full,
+		.remote_prefill = c->spec.remote_prefill,
 		.seed = child,
 		.user = k };
 	a.id.salt = c->spec.salt;
@@ -268,7 +277,7 @@ void sim_call_start(struct sim_exch *x, enum sim_api api, struct json_doc *doc)
 		sim_exch_fail(x, &f);
 		return;
 	}
-	set_answer(c);
+	set_answer(c, rank);
 	must(sim_chunk_open(&c->answer) == ERR_OK); /* names are bounded */
 	x->w->counts.inference++;
 	if (spec.stream)

@@ -344,6 +344,20 @@ static enum err whole_choice(struct buf *out, const struct sim_answer *a, uint32
 	return buf_add(out, STR(",\"routed_experts\":null}"));
 }
 
+/* NIXL's, of the prefill side: only whole answers carry it. The blocks' numbers are made up: nobody fetches them. */
+static enum err put_transfer(struct buf *out, const struct sim_answer *a, const struct sim_usage *u)
+{
+	if (!a->call->remote_decode)
+		return buf_add(out, STR("\"kv_transfer_params\":null"));
+	TRY(buf_add(out, STR("\"kv_transfer_params\":{\"do_remote_prefill\":true,\"do_remote_decode\":false,\"remote_block_ids\":[[")));
+	for (uint64_t i = 0; i < div_ceil_u64(u->prompt_tok, a->block_tok); i++)
+		TRY(buf_printf(out, "%s%llu", i ? "," : "", (unsigned long long)i + 1));
+	return buf_printf(out,
+		"]],\"remote_engine_id\":\"%.*s\",\"remote_request_id\":\"%.*s\",\"remote_host\":\"%.*s\",\"remote_port\":%u,\"tp_size\":1,"
+		"\"remote_num_tokens\":%llu}",
+		STR_ARG(a->engine_id), STR_ARG(a->id), STR_ARG(a->host), a->side_port, (unsigned long long)u->prompt_tok);
+}
+
 static enum err whole_openai(
 	struct buf *out, const struct sim_answer *a, const struct sim_choice_text *c, size_t n, const struct sim_usage *u)
 {
@@ -361,7 +375,9 @@ static enum err whole_openai(
 		TRY(put_ids(out, prompt->tok.p, prompt->tok.n, a->return_ids));
 		TRY(buf_add(out, STR(",\"prompt_text\":null")));
 	}
-	return buf_add(out, STR(",\"kv_transfer_params\":null,\"ec_transfer_params\":null,\"metrics\":null}"));
+	TRY(buf_add(out, STR(",")));
+	TRY(put_transfer(out, a, u));
+	return buf_add(out, STR(",\"ec_transfer_params\":null,\"metrics\":null}"));
 }
 
 static enum err whole_messages(struct buf *out, const struct sim_answer *a, const struct sim_choice_text *c, const struct sim_usage *u)
@@ -383,9 +399,9 @@ static enum err whole_generate(
 	TRY(json_quote(out, a->model));
 	TRY(buf_printf(out, ",\"created\":%lld,", (long long)a->created_s));
 	TRY(put_usage(out, a, u, false));
-	TRY(buf_add(out, STR(",\"prompt_logprobs\":null,\"prompt_token_ids\":null,\"metrics\":null,\"kv_transfer_params\":null,\"ec_"
-			     "transfer_params\":null,"
-			     "\"output_mode\":\"tokens\",\"choices\":[")));
+	TRY(buf_add(out, STR(",\"prompt_logprobs\":null,\"prompt_token_ids\":null,\"metrics\":null,")));
+	TRY(put_transfer(out, a, u));
+	TRY(buf_add(out, STR(",\"ec_transfer_params\":null,\"output_mode\":\"tokens\",\"choices\":[")));
 	for (size_t i = 0; i < n; i++) {
 		TRY(buf_printf(out, "%s{\"index\":%zu,\"finish_reason\":\"%s\",\"stop_reason\":null,\"token_ids\":", i ? "," : "", i,
 			c[i].finish));

@@ -18,6 +18,9 @@ struct sim_answer {
 	const char *fingerprint;
 	bool include_usage, continuous_usage, return_ids;
 	const struct sim_spec_call *call;
+	/* Where another worker would fetch the prompt's blocks, for a call that asks for it. */
+	struct str engine_id, host;
+	uint32_t side_port, block_tok;
 	struct buf head; /* how each chunk begins; made by sim_chunk_open */
 };
 

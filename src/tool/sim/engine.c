@@ -5,7 +5,7 @@
 #include "base/rand.h"
 
 struct sim_req {
-	struct list node; /* pending, waiting or running */
+	struct list node; /* pending, waiting, loading or running */
 	struct sim_seq seq;
 	struct arena mem; /* identity */
 	void *user;
@@ -14,8 +14,9 @@ struct sim_req {
 	uint32_t done_tok; /* tokens whose KV is computed */
 	uint32_t max_new, new_tok;
 	uint32_t cached_tok, created_tok;
+	uint32_t loaded_tok; /* there when the load has ended */
 	bool scheduled; /* at least once */
-	bool no_lookup, report_full, keep;
+	bool no_lookup, report_full, remote_prefill, keep;
 };
 
 /* What the running step computes for one request; r is NULL when the request left meanwhile. */
@@ -27,7 +28,7 @@ struct item {
 struct sim_engine {
 	struct sim_engine_opts o;
 	struct sim_cache *cache;
-	struct list pending, waiting, running; /* pending: on the way in (the profile's a_ms) */
+	struct list pending, waiting, loading, running; /* pending: on the way in (the profile's a_ms) */
 	VEC(struct item) items;
 	struct sim_step_load load;
 	int64_t now_us, end_us;
@@ -64,6 +65,7 @@ struct sim_engine *sim_engine_new(const struct sim_engine_opts *o)
 	e->rand.s = o->seed;
 	list_init(&e->pending);
 	list_init(&e->waiting);
+	list_init(&e->loading);
 	list_init(&e->running);
 	return e;
 }
@@ -79,7 +81,7 @@ void sim_engine_free(struct sim_engine *e)
 {
 	if (!e)
 		return;
-	struct list *lists[] = { &e->pending, &e->waiting, &e->running };
+	struct list *lists[] = { &e->pending, &e->waiting, &e->loading, &e->running };
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		LIST_FOR_SAFE(lists[i], it)
 	req_destroy(container_of(it, struct sim_req, node));
@@ -115,6 +117,7 @@ enum err sim_engine_add(struct sim_engine *e, const struct sim_ask *a, int64_t n
 	r->seed = hash_bytes(a->tok, a->n_tok * sizeof(*a->tok), a->seed);
 	r->no_lookup = a->no_lookup;
 	r->report_full = a->report_full;
+	r->remote_prefill = a->remote_prefill;
 	r->keep = a->keep;
 	r->first_us = r->end_us = SIM_NEVER;
 	e->now_us = e->busy ? e->now_us : MAX(e->now_us, now_us);
@@ -245,12 +248,13 @@ static void commit_items(struct sim_engine *e)
 	}
 }
 
-static void note_first_match(struct sim_engine *e, struct sim_req *r, uint32_t hit_tok)
+static void note_first_match(struct sim_engine *e, struct sim_req *r, uint32_t hit_tok, uint32_t load_tok)
 {
-	uint32_t b = e->o.cache.block_tok;
+	uint32_t whole = r->seq.prompt_tok / e->o.cache.block_tok * e->o.cache.block_tok;
 	r->scheduled = true;
-	r->cached_tok = hit_tok;
-	r->created_tok = r->seq.prompt_tok / b * b - hit_tok;
+	r->cached_tok = hit_tok + load_tok;
+	r->created_tok = whole > r->cached_tok ? whole - r->cached_tok : 0;
+	e->st.load_tok += load_tok;
 	e->st.prompt_tok += r->seq.prompt_tok;
 	if (r->no_lookup)
 		return;
@@ -258,12 +262,62 @@ static void note_first_match(struct sim_engine *e, struct sim_req *r, uint32_t h
 	e->st.hit_tok += hit_tok;
 }
 
+static void leave_queue(struct sim_engine *e, struct sim_req *r, uint32_t hit, uint32_t load)
+{
+	if (r->report_full)
+		sim_cache_announce_hit(e->cache, &r->seq);
+	if (!r->scheduled)
+		note_first_match(e, r, hit, load);
+	list_del(&r->node);
+}
+
+static void enter(struct sim_engine *e, struct sim_req *r, uint32_t n_tok)
+{
+	list_add_tail(&e->running, &r->node);
+	e->n_running++;
+	e->n_waiting--;
+	add_item(e, r, n_tok);
+	sim_cache_commit(e->cache, &r->seq, r->done_tok + n_tok);
+}
+
+/* All its blocks are taken now: while it loads and behind it nothing has to be found for it. */
+static bool start_load(struct sim_engine *e, struct sim_req *r, uint32_t hit, uint32_t load)
+{
+	if (!sim_cache_grow(e->cache, &r->seq, hit, (uint32_t)r->seq.tok.n)) {
+		sim_cache_release(e->cache, &r->seq);
+		return false;
+	}
+	leave_queue(e, r, hit, load);
+	r->loaded_tok = hit + load;
+	r->ready_us = e->now_us + (r->remote_prefill ? 0 : (int64_t)(sim_profile_load_us(e->o.profile, load) * e->slow));
+	r->remote_prefill = false;
+	list_add_tail(&e->loading, &r->node);
+	return true;
+}
+
+/* What was loaded is in the cache; of a whole prompt the last token is computed anew. */
+static void take_loaded(struct sim_engine *e)
+{
+	LIST_FOR_SAFE(&e->loading, it) {
+		struct sim_req *r = container_of(it, struct sim_req, node);
+		if (r->ready_us > e->now_us || !e->left_tok || e->n_running >= e->o.max_seqs)
+			continue;
+		list_del(&r->node);
+		sim_cache_commit(e->cache, &r->seq, r->loaded_tok);
+		r->done_tok = MIN(r->loaded_tok, (uint32_t)r->seq.tok.n - 1);
+		enter(e, r, chunk_of(e, r));
+	}
+}
+
 static bool admit(struct sim_engine *e, struct sim_req *r)
 {
 	uint32_t hit = r->no_lookup ? 0 : sim_cache_match(e->cache, &r->seq);
+	uint32_t load = r->no_lookup ? 0 : r->remote_prefill ? (uint32_t)r->seq.tok.n - hit : sim_cache_match_below(e->cache, &r->seq);
 	if (!sim_cache_fits(e->cache, &r->seq))
 		return false;
 	sim_cache_attach(e->cache, &r->seq);
+	if (load)
+		return start_load(e, r, hit, load);
 	r->done_tok = hit;
 	uint32_t n = chunk_of(e, r);
 	if (!sim_cache_grow(e->cache, &r->seq, hit, hit + n)) {
@@ -271,16 +325,8 @@ static bool admit(struct sim_engine *e, struct sim_req *r)
 		r->done_tok = 0;
 		return false;
 	}
-	if (r->report_full)
-		sim_cache_announce_hit(e->cache, &r->seq);
-	if (!r->scheduled)
-		note_first_match(e, r, hit);
-	list_del(&r->node);
-	list_add_tail(&e->running, &r->node);
-	e->n_running++;
-	e->n_waiting--;
-	add_item(e, r, n);
-	sim_cache_commit(e->cache, &r->seq, hit + n);
+	leave_queue(e, r, hit, 0);
+	enter(e, r, n);
 	return true;
 }
 
@@ -302,9 +348,28 @@ static void schedule(struct sim_engine *e)
 	schedule_running(e, true);
 	schedule_running(e, false);
 	commit_items(e);
+	take_loaded(e);
 	while (preempted == e->st.preempted && e->left_tok && e->n_running < e->o.max_seqs && !list_empty(&e->waiting))
 		if (!admit(e, container_of(e->waiting.next, struct sim_req, node)))
 			break;
+}
+
+/* When the first load ends. */
+static int64_t next_load(const struct sim_engine *e)
+{
+	int64_t t = SIM_NEVER;
+	LIST_FOR(&e->loading, it)
+	t = MIN(t, container_of(it, struct sim_req, node)->ready_us);
+	return t;
+}
+
+/* A load ends or a request arrives. */
+static int64_t next_change(const struct sim_engine *e)
+{
+	int64_t t = next_load(e);
+	if (!list_empty(&e->pending))
+		t = MIN(t, container_of(e->pending.next, struct sim_req, node)->ready_us);
+	return MAX(e->now_us, t);
 }
 
 static void start_step(struct sim_engine *e)
@@ -312,7 +377,7 @@ static void start_step(struct sim_engine *e)
 	e->items.n = 0;
 	e->load = (struct sim_step_load){ 0 };
 	take_arrivals(e);
-	if (list_empty(&e->waiting) && list_empty(&e->running))
+	if (list_empty(&e->waiting) && list_empty(&e->running) && next_load(e) > e->now_us)
 		return;
 	schedule(e);
 	for (size_t i = 0; i < e->items.n; i++)
@@ -321,7 +386,8 @@ static void start_step(struct sim_engine *e)
 	double us = sim_profile_step_us(e->o.profile, &e->load) * e->slow;
 	if (us > 0 && e->o.jitter > 0)
 		us *= rand_lognormal_mean(&e->rand, 1, e->o.jitter);
-	e->end_us = e->now_us + (int64_t)(us + 0.5);
+	bool idle = !e->items.n && !list_empty(&e->loading);
+	e->end_us = idle ? next_change(e) : e->now_us + (int64_t)(us + 0.5);
 	e->busy = true;
 }
 
@@ -384,9 +450,7 @@ int64_t sim_engine_next(const struct sim_engine *e)
 		return e->end_us;
 	if (!list_empty(&e->waiting) || !list_empty(&e->running))
 		return e->now_us;
-	if (list_empty(&e->pending))
-		return SIM_NEVER;
-	return MAX(e->now_us, container_of(e->pending.next, struct sim_req, node)->ready_us);
+	return next_change(e);
 }
 
 void sim_engine_advance(struct sim_engine *e, int64_t now_us)
@@ -421,6 +485,7 @@ struct sim_engine_stats sim_engine_stats(const struct sim_engine *e)
 	s.size_blocks = sim_pool_size(p);
 	s.used_blocks = s.size_blocks - (uint32_t)sim_pool_free_blocks(p);
 	s.held_blocks = (uint32_t)sim_pool_held(p);
+	s.cpu_blocks = sim_cache_below_blocks(e->cache);
 	return s;
 }
 
@@ -429,6 +494,7 @@ uint32_t sim_engine_would_hit(struct sim_engine *e, const struct sim_ask *a)
 	struct sim_seq s;
 	sim_seq_init(&s, &a->id, a->tok, a->n_tok);
 	uint32_t hit = sim_cache_match(e->cache, &s);
+	hit += sim_cache_match_below(e->cache, &s);
 	sim_seq_done(&s);
 	return hit;
 }

@@ -13,6 +13,9 @@
  * needs a block and none is free, the youngest is preempted and recomputed later. Blocks are findable when their step
  * is scheduled; its events and tokens come out when it ends. Step time: sim/profile.h with lognormal jitter.
  *
+ * What a CPU tier (sim/cache.h) or another worker has of a prompt is loaded beside the steps: the request has all its blocks meanwhile
+ * and enters behind the load, which counts as cached.
+ *
  * Callbacks run from sim_engine_advance(), at the end of a step: first on_batch, then on_token per sequence. They may
  * call sim_engine_add and sim_engine_abort. Pure: owner's thread, no I/O. */
 #ifndef SIM_ENGINE_H
@@ -53,6 +56,7 @@ struct sim_ask {
 	struct sim_identity id; /* copied, strings included */
 	bool no_lookup; /* as prompt_logprobs does: stores, but finds nothing */
 	bool report_full; /* kv_cache_report_mode=full */
+	bool remote_prefill; /* kv_transfer_params: another worker computed the prompt; taken as loaded, at no cost */
 	uint64_t seed; /* mixed with a digest of the prompt */
 	bool keep; /* not freed at its end, so it can be polled; sim_req_free() then */
 	void *user;
@@ -76,8 +80,9 @@ uint32_t sim_engine_blocks(const struct sim_engine *e); /* with the null block, 
 struct sim_engine_stats {
 	uint64_t begun, ended, aborted, preempted, steps;
 	uint64_t prompt_tok, generated_tok, query_tok, hit_tok;
+	uint64_t load_tok; /* found elsewhere than on the GPU */
 	uint32_t running, waiting;
-	uint32_t used_blocks, held_blocks, size_blocks;
+	uint32_t used_blocks, held_blocks, size_blocks, cpu_blocks;
 };
 struct sim_engine_stats sim_engine_stats(const struct sim_engine *e);
 /* What a newcomer would find now, in tokens (an oracle for tests and benches). */
@@ -86,7 +91,7 @@ uint32_t sim_engine_would_hit(struct sim_engine *e, const struct sim_ask *a);
 void *sim_req_user(const struct sim_req *r);
 void sim_req_set_user(struct sim_req *r, void *user);
 uint32_t sim_req_prompt_tok(const struct sim_req *r);
-uint32_t sim_req_cached_tok(const struct sim_req *r); /* what the first scheduling found */
+uint32_t sim_req_cached_tok(const struct sim_req *r); /* what the first scheduling found, loads included */
 uint32_t sim_req_created_tok(const struct sim_req *r); /* prompt tokens in blocks newly stored */
 uint32_t sim_req_new_tok(const struct sim_req *r);
 bool sim_req_scheduled(const struct sim_req *r);

@@ -29,11 +29,11 @@ void sim_batch_done(struct sim_batch *b)
 	arena_done(&b->mem);
 }
 
-void sim_batch_removed(struct sim_batch *b, uint32_t group, uint64_t hash)
+struct sim_event sim_batch_removal(struct sim_batch *b, enum sim_medium medium, uint32_t group, uint64_t hash)
 {
 	uint64_t *h = arena_new(&b->mem, uint64_t, 1);
 	*h = hash;
-	VEC_PUSH(&b->ev, (struct sim_event){ .kind = SIM_REMOVED, .group = group, .hashes = h, .n_hashes = 1 });
+	return (struct sim_event){ .kind = SIM_REMOVED, .medium = medium, .group = group, .hashes = h, .n_hashes = 1 };
 }
 
 void sim_batch_cleared(struct sim_batch *b) { VEC_PUSH(&b->ev, (struct sim_event){ .kind = SIM_CLEARED }); }
@@ -125,8 +125,14 @@ static void put_lora_id(struct msgpack_out *o, const struct sim_event *v)
 
 /* ---- events ------------------------------------------------------------------------------------------------- */
 
+static void put_medium(struct msgpack_out *o, const struct sim_event *v) { put_z(o, v->medium == SIM_CPU ? "CPU" : "GPU"); }
+
+static bool has_extras(const struct sim_event *v) { return v->n_hashes > 0 && v->extra; }
+
 static uint32_t said_block(const struct sim_event *v, const struct sim_encoding *e)
 {
+	if (v->bare)
+		return 0;
 	return e->lie_block_tok ? e->lie_block_tok : v->block_tok;
 }
 
@@ -139,14 +145,14 @@ static void stored_array(struct msgpack_out *o, const struct sim_event *v, const
 	put_tokens(o, v);
 	msgpack_write_uint(o, said_block(v, e));
 	put_lora_id(o, v);
-	put_z(o, "GPU");
+	put_medium(o, v);
 	put_str_or_nil(o, v->lora);
-	if (v->n_hashes)
+	if (has_extras(v))
 		put_extras(o, v);
 	else
 		msgpack_write_nil(o);
 	msgpack_write_uint(o, v->group);
-	put_z(o, sim_spec_name(v->spec));
+	put_str_or_nil(o, v->bare ? (struct str){ 0 } : str_of(sim_spec_name(v->spec)));
 	if (v->spec == SIM_WINDOW)
 		msgpack_write_uint(o, v->window_tok);
 	else
@@ -155,19 +161,20 @@ static void stored_array(struct msgpack_out *o, const struct sim_event *v, const
 
 static void stored_map(struct msgpack_out *o, const struct sim_event *v, const struct sim_encoding *e)
 {
-	msgpack_write_map(o, 10u + (v->n_hashes > 0) + (v->spec == SIM_WINDOW) + (v->session.n > 0));
+	msgpack_write_map(o, 9u + has_extras(v) + !v->bare + (v->spec == SIM_WINDOW) + (v->session.n > 0));
 	put_z(o, "type"), put_z(o, "BlockStored");
 	put_z(o, "block_hashes"), put_hashes(o, v, e->wide_hashes);
 	put_z(o, "parent_block_hash"), put_parent(o, v, e->wide_hashes);
 	put_z(o, "token_ids"), put_tokens(o, v);
 	put_z(o, "block_size"), msgpack_write_uint(o, said_block(v, e));
 	put_z(o, "lora_id"), put_lora_id(o, v);
-	put_z(o, "medium"), put_z(o, "GPU");
+	put_z(o, "medium"), put_medium(o, v);
 	put_z(o, "lora_name"), put_str_or_nil(o, v->lora);
-	if (v->n_hashes)
+	if (has_extras(v))
 		put_z(o, "extra_keys"), put_extras(o, v);
 	put_z(o, "group_idx"), msgpack_write_uint(o, v->group);
-	put_z(o, "kv_cache_spec_kind"), put_z(o, sim_spec_name(v->spec));
+	if (!v->bare)
+		put_z(o, "kv_cache_spec_kind"), put_z(o, sim_spec_name(v->spec));
 	if (v->spec == SIM_WINDOW)
 		put_z(o, "kv_cache_spec_sliding_window"), msgpack_write_uint(o, v->window_tok);
 	if (v->session.n)
@@ -180,14 +187,14 @@ static void removed(struct msgpack_out *o, const struct sim_event *v, const stru
 		msgpack_write_array(o, 4);
 		put_z(o, "BlockRemoved");
 		put_hashes(o, v, e->wide_hashes);
-		put_z(o, "GPU");
+		put_medium(o, v);
 		msgpack_write_uint(o, v->group);
 		return;
 	}
 	msgpack_write_map(o, 4);
 	put_z(o, "type"), put_z(o, "BlockRemoved");
 	put_z(o, "block_hashes"), put_hashes(o, v, e->wide_hashes);
-	put_z(o, "medium"), put_z(o, "GPU");
+	put_z(o, "medium"), put_medium(o, v);
 	put_z(o, "group_idx"), msgpack_write_uint(o, v->group);
 }
 

@@ -21,9 +21,12 @@ struct sim_extra {
 }; /* all empty: nil */
 
 enum sim_event_kind { SIM_STORED, SIM_REMOVED, SIM_CLEARED };
+enum sim_medium { SIM_GPU, SIM_CPU };
 
 struct sim_event {
 	enum sim_event_kind kind;
+	enum sim_medium medium;
+	bool bare; /* stored: hashes alone, as the offloading connector's placeholder */
 	uint32_t group;
 	const uint64_t *hashes; /* stored: those of the blocks this group keeps, may be none; removed: one */
 	size_t n_hashes;
@@ -34,7 +37,7 @@ struct sim_event {
 	uint32_t block_tok;
 	int64_t lora_id; /* 0: nil */
 	struct str lora;
-	const struct sim_extra *extra; /* n_hashes entries */
+	const struct sim_extra *extra; /* n_hashes entries; NULL: nil */
 	enum sim_spec spec;
 	uint32_t window_tok; /* windows only */
 	struct str session; /* empty: left out */
@@ -48,7 +51,7 @@ struct sim_batch {
 void sim_batch_init(struct sim_batch *b);
 void sim_batch_clear(struct sim_batch *b);
 void sim_batch_done(struct sim_batch *b);
-void sim_batch_removed(struct sim_batch *b, uint32_t group, uint64_t hash);
+struct sim_event sim_batch_removal(struct sim_batch *b, enum sim_medium medium, uint32_t group, uint64_t hash); /* not yet among its events */
 void sim_batch_cleared(struct sim_batch *b);
 
 /* One batch as msgpack: [ts, [events], rank]. `array`: events as vLLM 0.23 sends them (12 long, all members);

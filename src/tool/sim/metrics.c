@@ -24,9 +24,11 @@ static double one(const struct sim_engine_stats *s)
 static double usage(const struct sim_engine_stats *s) { return (double)s->used_blocks / s->size_blocks; }
 static double queries(const struct sim_engine_stats *s) { return (double)s->query_tok; }
 static double hits(const struct sim_engine_stats *s) { return (double)s->hit_tok; }
+static double loads(const struct sim_engine_stats *s) { return (double)s->load_tok; }
+static double found(const struct sim_engine_stats *s) { return (double)(s->hit_tok + s->load_tok); }
 static double preemptions(const struct sim_engine_stats *s) { return (double)s->preempted; }
 static double prompt(const struct sim_engine_stats *s) { return (double)s->prompt_tok; }
-static double computed(const struct sim_engine_stats *s) { return (double)(s->prompt_tok - s->hit_tok); }
+static double computed(const struct sim_engine_stats *s) { return (double)(s->prompt_tok - s->hit_tok - s->load_tok); }
 static double generated(const struct sim_engine_stats *s) { return (double)s->generated_tok; }
 static double ended(const struct sim_engine_stats *s) { return (double)s->ended; }
 
@@ -43,13 +45,13 @@ static const struct line lines[] = {
 	{ "vllm:prefix_cache_queries_total", "counter", "Prefix cache queries, in terms of number of queried tokens.", queries, "" },
 	{ "vllm:prefix_cache_hits_total", "counter", "Prefix cache hits, in terms of number of cached tokens.", hits, "" },
 	{ "vllm:external_prefix_cache_queries_total", "counter", "External prefix cache queries.", none, "" },
-	{ "vllm:external_prefix_cache_hits_total", "counter", "External prefix cache hits.", none, "" },
+	{ "vllm:external_prefix_cache_hits_total", "counter", "External prefix cache hits.", loads, "" },
 	{ "vllm:num_preemptions_total", "counter", "Cumulative number of preemption from the engine.", preemptions, "" },
 	{ "vllm:prompt_tokens_total", "counter", "Number of prefill tokens processed.", prompt, "" },
 	{ "vllm:prompt_tokens_by_source_total", "counter", "Number of prompt tokens by source.", computed, ",source=\"local_compute\"" },
 	{ "vllm:prompt_tokens_by_source_total", NULL, NULL, hits, ",source=\"local_cache_hit\"" },
-	{ "vllm:prompt_tokens_by_source_total", NULL, NULL, none, ",source=\"external_kv_transfer\"" },
-	{ "vllm:prompt_tokens_cached_total", "counter", "Number of cached prompt tokens (local + external).", hits, "" },
+	{ "vllm:prompt_tokens_by_source_total", NULL, NULL, loads, ",source=\"external_kv_transfer\"" },
+	{ "vllm:prompt_tokens_cached_total", "counter", "Number of cached prompt tokens (local + external).", found, "" },
 	{ "vllm:generation_tokens_total", "counter", "Number of generation tokens processed.", generated, "" },
 	{ "vllm:request_success_total", "counter", "Count of successfully processed requests.", ended, ",finished_reason=\"length\"" },
 	{ "vllm:request_success_total", NULL, NULL, none, ",finished_reason=\"abort\"" },
@@ -114,7 +116,7 @@ static void put_engine(struct json_writer *j, const struct sim_engine_stats *s)
 {
 	const struct number v[] = { { "running", s->running }, { "waiting", s->waiting }, { "begun", s->begun }, { "ended", s->ended },
 		{ "aborted", s->aborted }, { "preempted", s->preempted }, { "steps", s->steps }, { "prompt_tok", s->prompt_tok },
-		{ "query_tok", s->query_tok }, { "hit_tok", s->hit_tok }, { "generated_tok", s->generated_tok },
+		{ "query_tok", s->query_tok }, { "hit_tok", s->hit_tok }, { "load_tok", s->load_tok }, { "cpu_blocks", s->cpu_blocks }, { "generated_tok", s->generated_tok },
 		{ "used_blocks", s->used_blocks }, { "held_blocks", s->held_blocks }, { "size_blocks", s->size_blocks } };
 	put_numbers(j, v, ARRAY_LEN(v));
 }
@@ -136,7 +138,7 @@ static struct sim_engine_stats sum(const struct sim_worker *w)
 		struct sim_engine_stats s = sim_engine_stats(w->ranks[r].engine);
 		t.begun += s.begun, t.ended += s.ended, t.aborted += s.aborted, t.preempted += s.preempted, t.steps += s.steps;
 		t.running += s.running, t.waiting += s.waiting, t.prompt_tok += s.prompt_tok, t.query_tok += s.query_tok;
-		t.hit_tok += s.hit_tok, t.generated_tok += s.generated_tok, t.used_blocks += s.used_blocks;
+		t.load_tok += s.load_tok, t.cpu_blocks += s.cpu_blocks, t.hit_tok += s.hit_tok, t.generated_tok += s.generated_tok, t.used_blocks += s.used_blocks;
 		t.held_blocks += s.held_blocks, t.size_blocks += s.size_blocks;
 	}
 	return t;

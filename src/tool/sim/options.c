@@ -106,6 +106,10 @@ static const struct row rows[] = {
 		set_groups },
 	{ "--retention", "N|all", "prefix_cache_retention_interval of window and mamba groups (0: tails only)", CALL, 0, 0, 0,
 		set_retention },
+	{ "--cpu-blocks", "N", "blocks of a CPU tier below each rank's cache, as the OffloadingConnector's; full attention only (0: none)", COUNT,
+		AT(cpu_blocks), 0, 1u << 28, NULL },
+	{ "--self-describing-events", NULL, "the CPU tier's events carry tokens and parents, not hashes alone", FLAG, AT(cpu_events_full), 0, 0,
+		NULL },
 	{ "--no-prefix-caching", NULL, "prefix caching off: no hit, no event", FLAG, AT(caching_off), 0, 0, NULL },
 	{ "--max-model-len", "N", "longest sequence (the profile's, at most what the cache can hold)", COUNT, AT(max_model_tok), 2,
 		1u << 30, NULL },
@@ -170,6 +174,14 @@ static const struct row *find_row(struct str name)
 	return NULL;
 }
 
+static bool check_tier(const struct sim_options *o, char why[256])
+{
+	if (!o->cpu_blocks || !o->n_groups || (o->n_groups == 1 && o->groups[0].spec == SIM_FULL))
+		return true;
+	snprintf(why, 256, "--cpu-blocks: only for one group of full attention");
+	return false;
+}
+
 static bool derive_ports(struct sim_options *o, char why[256])
 {
 	uint32_t endpoints = o->workers * o->ranks;
@@ -214,7 +226,7 @@ bool sim_options_parse(int argc, char **argv, struct sim_options *o, char why[25
 	}
 	o->model = o->model ? o->model : o->profile->model;
 	o->old_replay |= o->array_events;
-	return derive_ports(o, why);
+	return check_tier(o, why) && derive_ports(o, why);
 }
 
 void sim_options_done(struct sim_options *o)

@@ -24,6 +24,8 @@ struct sim_options {
 	uint32_t n_groups;
 	struct sim_group groups[SIM_MAX_GROUPS];
 	uint32_t retain_tok;
+	uint32_t cpu_blocks;
+	bool cpu_events_full;
 	VEC(struct sim_lora) loras;
 	VEC(struct sim_fault) faults;
 };

@@ -95,7 +95,7 @@ uint32_t sim_pool_take(struct sim_pool *p)
 		return SIM_NO_BLOCK;
 	queue_remove(p, b);
 	if (p->blocks[b].holds) {
-		sim_batch_removed(p->out, p->blocks[b].group, p->blocks[b].hash);
+		VEC_PUSH(&p->out->ev, sim_batch_removal(p->out, SIM_GPU, p->blocks[b].group, p->blocks[b].hash));
 		forget(p, b);
 	}
 	p->blocks[b].refs = 1;

@@ -23,6 +23,7 @@ struct sim_profile {
 	double k_us_tok; /* decode, per token of context */
 	double c0_ms, r_ms; /* per step; per decoding sequence */
 	uint64_t kv_tok; /* capacity of the KV cache */
+	double kv_bytes_tok; /* KV of a token on each device */
 	uint32_t budget_tok; /* max_num_batched_tokens */
 	uint32_t max_seqs; /* max_num_seqs */
 	uint32_t block_tok;
@@ -39,6 +40,7 @@ struct sim_step_load {
 	uint64_t decode_ctx_tok; /* sum L */
 	uint32_t decodes; /* n_dec */
 };
+double sim_profile_load_us(const struct sim_profile *p, uint32_t tok); /* from host memory, beside the steps */
 double sim_profile_step_us(const struct sim_profile *p, const struct sim_step_load *l); /* without jitter */
 
 #endif

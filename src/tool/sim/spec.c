@@ -321,6 +321,18 @@ static bool read_salt(const struct json_val *body, struct sim_spec_call *c, stru
 	return invalid(f, "cache_salt", "value_error", "Value error, Parameter cache_salt must be a non-empty string if provided.");
 }
 
+/* Without the four members that say where the blocks are the prompt is computed here, as vLLM does then. */
+static void read_transfer(const struct json_val *body, struct sim_spec_call *c)
+{
+	const struct json_val *p = json_get(body, STR("kv_transfer_params"));
+	uint64_t port;
+	struct str s;
+	c->remote_decode = json_true(json_get(p, STR("do_remote_decode")));
+	c->remote_prefill = json_true(json_get(p, STR("do_remote_prefill"))) && json_str(json_get(p, STR("remote_engine_id")), &s) &&
+			    json_str(json_get(p, STR("remote_request_id")), &s) && json_str(json_get(p, STR("remote_host")), &s) &&
+			    json_u64(json_get(p, STR("remote_port")), &port) && json_is(json_get(p, STR("remote_block_ids")), JSON_ARRAY);
+}
+
 static bool read_members(const struct sim_serving *s, const struct json_val *body, struct sim_spec_call *c, struct sim_fail *f)
 {
 	struct str mode = { 0 };
@@ -334,6 +346,7 @@ static bool read_members(const struct sim_serving *s, const struct json_val *bod
 	(void)json_str(json_get(body, STR("previous_response_id")), &c->previous);
 	(void)json_str(json_get(json_get(body, STR("vllm_xargs")), STR("kv_cache_report_mode")), &mode);
 	c->report_full = str_eq(mode, STR("full"));
+	read_transfer(body, c);
 	c->no_lookup = !json_absent(json_get(body, STR("prompt_logprobs"))) || (echo && !json_absent(json_get(body, STR("logprobs"))));
 	return true;
 }

@@ -39,6 +39,7 @@ struct sim_spec_call {
 	bool no_lookup, report_full, natural_end;
 	bool ignore_eos, max_given; /* as the client said */
 	bool store; /* responses */
+	bool remote_decode, remote_prefill; /* kv_transfer_params, NIXL's: another worker goes on; another worker computed the prompt */
 	uint32_t n, max_new;
 	VEC(struct sim_prompt) prompts;
 };

@@ -147,7 +147,9 @@ static struct sim_engine *make_engine(struct sim_rank *r)
 		.block_tok = o->block_tok,
 		.n_groups = o->n_groups,
 		.retain_tok = o->retain_tok,
-		.caching_off = o->caching_off };
+		.caching_off = o->caching_off,
+		.cpu_blocks = o->cpu_blocks,
+		.cpu_events_full = o->cpu_events_full };
 	memcpy(e.cache.groups, o->groups, sizeof(e.cache.groups));
 	struct sim_engine *engine = sim_engine_new(&e);
 	sim_engine_slow(engine, r->w->standing.slow);

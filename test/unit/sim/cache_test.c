@@ -208,6 +208,61 @@ static void blocks_return_to_the_pool(void **state)
 	assert_int_equal(sim_pool_free_blocks(p), sim_pool_size(p));
 }
 
+static void what_the_gpu_lost_is_found_below(void **state)
+{
+	(void)state;
+	make_cache((struct sim_cache_opts){ .blocks = 16, .cpu_blocks = 30 });
+	uint32_t tok[10 * B];
+	struct sim_seq s;
+	for (uint32_t k = 1; k <= 3; k++) {
+		fill(tok, 10 * B, 0, k);
+		assert_int_equal(run(tok, 10 * B), 0);
+	}
+	assert_int_equal(sim_cache_below_blocks(cache), 30);
+	fill(tok, 10 * B, 0, 2);
+	sim_seq_init(&s, &(struct sim_identity){ 0 }, tok, 10 * B);
+	uint32_t hit = sim_cache_match(cache, &s);
+	assert_true(hit < 9 * B);
+	assert_int_equal(hit + sim_cache_match_below(cache, &s), 10 * B); /* to the last token, other than on the GPU */
+	sim_seq_done(&s);
+	fill(tok, 10 * B, 0, 4); /* the least recently used of the tier goes, whole */
+	assert_int_equal(run(tok, 10 * B), 0);
+	fill(tok, 10 * B, 0, 1);
+	sim_seq_init(&s, &(struct sim_identity){ 0 }, tok, 10 * B);
+	assert_int_equal(sim_cache_match(cache, &s) + sim_cache_match_below(cache, &s), 0);
+	sim_seq_done(&s);
+	assert_int_equal(sim_cache_below_blocks(cache), 30);
+}
+
+/* Behind the GPU's events of a step, whatever was evicted for it; hashes alone or all there is to say. */
+static void the_tier_below_has_events_of_its_own(void **state)
+{
+	(void)state;
+	for (int full = 0; full < 2; full++) {
+		make_cache((struct sim_cache_opts){ .blocks = 4, .cpu_blocks = 3, .cpu_events_full = full });
+		uint32_t tok[2 * B];
+		fill(tok, 2 * B, 0, 1);
+		(void)run(tok, 2 * B);
+		sim_batch_clear(sim_cache_batch(cache));
+		fill(tok, 2 * B, 0, 2);
+		(void)run(tok, 2 * B);
+		const struct sim_batch *b = sim_cache_batch(cache);
+		const enum sim_event_kind kinds[] = { SIM_REMOVED, SIM_STORED, SIM_STORED, SIM_REMOVED, SIM_STORED };
+		assert_int_equal(b->ev.n, 5);
+		for (size_t i = 0; i < 5; i++) {
+			const struct sim_event *v = &b->ev.p[i];
+			bool below = i >= 2;
+			assert_int_equal(v->kind, kinds[i]);
+			assert_int_equal(v->medium, below ? SIM_CPU : SIM_GPU);
+			assert_int_equal(v->bare, below && !full && v->kind == SIM_STORED);
+			assert_int_equal(v->n_tok, v->kind == SIM_REMOVED || v->bare ? 0 : below ? B : 2 * B);
+		}
+		assert_int_equal(b->ev.p[4].has_parent, full);
+		if (!full)
+			sim_cache_free(cache);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +274,8 @@ int main(void)
 		cmocka_unit_test_teardown(new_question_on_a_long_document_misses_once, teardown),
 		cmocka_unit_test_teardown(mamba_hits_only_where_a_state_was_kept, teardown),
 		cmocka_unit_test_teardown(blocks_return_to_the_pool, teardown),
+		cmocka_unit_test_teardown(what_the_gpu_lost_is_found_below, teardown),
+		cmocka_unit_test_teardown(the_tier_below_has_events_of_its_own, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,6 +371,83 @@ static void events_say_exactly_what_is_held(void **state)
 			random_load(&caches[c], seed);
 }
 
+static struct sim_engine *tiered(const char *profile, uint32_t blocks, uint32_t cpu_blocks)
+{
+	struct sim_engine_opts o = { .profile = sim_profile_find(str_of(profile)), .cache = { .blocks = blocks, .cpu_blocks = cpu_blocks } };
+	return sim_engine_new(&o);
+}
+
+static void a_load_from_below_takes_its_time_and_counts_as_cached(void **state)
+{
+	(void)state;
+	struct sim_engine *e = tiered("qwen3-32b-h100-tp2", 401, 2000);
+	struct sim_req *first = add(e, 0, 6000, 1, 0), *other = add(e, 100000, 6000, 1, 2000000);
+	run_dry(e);
+	struct sim_req *again = add(e, 0, 6000, 1, 4000000);
+	run_dry(e);
+	assert_int_equal(sim_req_cached_tok(other), 0);
+	assert_int_equal(sim_req_cached_tok(again), 6000);
+	assert_int_equal(sim_req_created_tok(again), 0);
+	assert_int_equal(sim_engine_stats(e).load_tok, 6000 - sim_engine_stats(e).hit_tok);
+	assert_int_equal(sim_engine_stats(e).cpu_blocks, 750);
+	/* a, the load at 20 GB/s, a step of one token; a cold one takes over 360 ms */
+	double load = (double)sim_engine_stats(e).load_tok * 131072 / 20e3, step = 1e3 + 9.8e3 + 0.95e-3 * (2 * 5999 + 1);
+	assert_in_range(sim_req_first_us(again) - 4000000, (int64_t)(25e3 + load + step) - 3, (int64_t)(25e3 + load + step) + 3);
+	sim_req_free(first);
+	sim_req_free(other);
+	sim_req_free(again);
+	sim_engine_free(e);
+}
+
+static void a_remote_prefill_computes_one_token(void **state)
+{
+	(void)state;
+	struct sim_engine *e = engine_of("qwen3-32b-h100-tp2", 0);
+	uint32_t tok[1000];
+	for (uint32_t i = 0; i < 1000; i++)
+		tok[i] = i;
+	struct sim_req *r = NULL;
+	struct sim_ask a = { .tok = tok, .n_tok = 1000, .max_new = 1, .keep = true, .remote_prefill = true };
+	assert_int_equal(sim_engine_add(e, &a, 0, &r), ERR_OK);
+	run_dry(e);
+	assert_int_equal(sim_req_cached_tok(r), 1000);
+	assert_true(sim_req_first_us(r) < 25e3 + 13e3);
+	a.remote_prefill = false;
+	assert_int_equal(sim_engine_would_hit(e, &a), 992); /* its blocks are stored */
+	sim_req_free(r);
+	sim_engine_free(e);
+}
+
+/* Loads, preemptions and aborts on a cache that is always too small: all end, nothing stays taken. */
+static void a_crowded_tiered_engine_ends_all(void **state)
+{
+	(void)state;
+	struct rand r = { 5 };
+	struct sim_engine *e = tiered("llama-8b-h100", 60, 120);
+	for (int round = 0; round < 40; round++) {
+		struct sim_req *q[12];
+		for (size_t i = 0; i < 12; i++)
+			q[i] = add(e, 10000 * (uint32_t)rand_below(&r, 4), 100 + rand_below(&r, 600), 1 + (uint32_t)rand_below(&r, 60), sim_engine_time(e));
+		for (int i = 0; i < 20 && sim_engine_next(e) != SIM_NEVER; i++)
+			sim_engine_advance(e, sim_engine_next(e));
+		for (size_t i = 0; i < 12; i += 3)
+			if (sim_req_end_us(q[i]) == SIM_NEVER) {
+				sim_engine_abort(e, q[i]);
+				q[i] = NULL;
+			}
+		run_dry(e);
+		for (size_t i = 0; i < 12; i++) {
+			assert_true(!q[i] || sim_req_end_us(q[i]) != SIM_NEVER);
+			sim_req_free(q[i]);
+		}
+		struct sim_engine_stats s = sim_engine_stats(e);
+		assert_int_equal(s.used_blocks + s.running + s.waiting, 0);
+	}
+	assert_true(sim_engine_stats(e).load_tok > 0);
+	assert_true(sim_engine_stats(e).preempted > 0);
+	sim_engine_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +465,9 @@ int main(void)
 		cmocka_unit_test(prefill_rate_is_the_tables),
 		cmocka_unit_test(events_say_exactly_what_is_held),
 		cmocka_unit_test(mamba_chunks_end_where_a_state_is_kept),
+		cmocka_unit_test(a_load_from_below_takes_its_time_and_counts_as_cached),
+		cmocka_unit_test(a_remote_prefill_computes_one_token),
+		cmocka_unit_test(a_crowded_tiered_engine_ends_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,36 @@ static void a_worker_can_lie_about_its_block_size(void **state)
 	buf_done(&b);
 }
 
+/* What the offloading connector sends: one hash, no tokens, block size 0, the kind left out. */
+static void a_block_below_is_named_by_its_hash_alone(void **state)
+{
+	(void)state;
+	struct sim_event v = { .kind = SIM_STORED, .medium = SIM_CPU, .bare = true, .hashes = hashes, .n_hashes = 1, .block_tok = 2, .spec = SIM_FULL };
+	struct buf b = encode(v, (struct sim_encoding){ .lie_block_tok = 99 });
+	struct msgpack_cur c = msgpack_cur(buf_str(&b));
+	assert_int_equal(open_batch(&c), 1);
+	assert_int_equal(next(&c).n, 9);
+	for (int i = 0; i < 9; i++) {
+		struct str key = next(&c).s;
+		assert_false(str_eq(key, STR("extra_keys")) || str_eq(key, STR("kv_cache_spec_kind")));
+		struct msgpack_cur at = c;
+		if (str_eq(key, STR("medium")))
+			assert_true(str_eq(next(&at).s, STR("CPU")));
+		if (str_eq(key, STR("block_size")) || str_eq(key, STR("token_ids")))
+			assert_int_equal(str_eq(key, STR("block_size")) ? next(&at).u : next(&at).n, 0);
+		assert_int_equal(msgpack_skip(&c), ERR_OK);
+	}
+	buf_done(&b);
+	b = encode(v, (struct sim_encoding){ .array = true });
+	c = msgpack_cur(buf_str(&b));
+	open_batch(&c);
+	assert_int_equal(next(&c).n, 12);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(msgpack_skip(&c), ERR_OK);
+	assert_true(str_eq(next(&c).s, STR("CPU")));
+	buf_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +160,7 @@ int main(void)
 		cmocka_unit_test(a_map_event_leaves_defaults_out),
 		cmocka_unit_test(hashes_are_numbers_or_digests),
 		cmocka_unit_test(a_worker_can_lie_about_its_block_size),
+		cmocka_unit_test(a_block_below_is_named_by_its_hash_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

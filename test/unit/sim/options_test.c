@@ -78,6 +78,20 @@ static void groups_and_adapters(void **state)
 	sim_options_done(&o);
 }
 
+static void a_cpu_tier_is_for_full_attention(void **state)
+{
+	(void)state;
+	struct sim_options o;
+	assert_true(parse(&o, "--cpu-blocks 50 --self-describing-events"));
+	assert_true(o.cpu_blocks == 50 && o.cpu_events_full);
+	sim_options_done(&o);
+	assert_true(parse(&o, "--cpu-blocks 50 --groups full"));
+	sim_options_done(&o);
+	assert_false(parse(&o, "--cpu-blocks 50 --groups full,mamba"));
+	assert_non_null(strstr(why, "--cpu-blocks"));
+	sim_options_done(&o);
+}
+
 static void faults_of_the_line_are_named(void **state)
 {
 	(void)state;
@@ -159,7 +173,7 @@ static void every_profile_is_usable(void **state)
 				     prefill = { .prefill_tok = 8192, .chunk_tok2 = 8192.0 * 8192 };
 		assert_ptr_equal(sim_profile_find(str_of(p->name)), p);
 		assert_true(p->kv_tok >= p->block_tok && p->budget_tok && p->max_seqs && p->max_model_tok);
-		assert_true(p->instant || sim_profile_step_us(p, &one) > 1e3);
+		assert_true(p->instant || (sim_profile_step_us(p, &one) > 1e3 && sim_profile_load_us(p, 1000) > 1e3));
 		assert_true(p->instant || sim_profile_step_us(p, &prefill) > 1e5);
 	}
 }
@@ -170,6 +184,7 @@ int main(void)
 		cmocka_unit_test(the_fixed_names_work),
 		cmocka_unit_test(ports_follow_each_other),
 		cmocka_unit_test(groups_and_adapters),
+		cmocka_unit_test(a_cpu_tier_is_for_full_attention),
 		cmocka_unit_test(faults_of_the_line_are_named),
 		cmocka_unit_test(help_names_options_profiles_and_faults),
 		cmocka_unit_test(every_profile_is_usable),

@@ -202,6 +202,27 @@ static void a_prompt_as_long_as_the_model_is_refused(void **state)
 	buf_done(&b);
 }
 
+static void transfers_are_read(void **state)
+{
+	(void)state;
+	struct sim_spec_call c;
+	assert_true(read(SIM_CHAT, "{" CHAT ",\"kv_transfer_params\":{\"do_remote_decode\":true,\"remote_block_ids\":null}}", &c));
+	assert_true(c.remote_decode && !c.remote_prefill);
+	done(&c);
+	assert_true(read(SIM_CHAT,
+		"{" CHAT ",\"kv_transfer_params\":{\"do_remote_prefill\":true,\"do_remote_decode\":false,\"remote_block_ids\":[[1]],"
+		"\"remote_engine_id\":\"e\",\"remote_request_id\":\"r\",\"remote_host\":\"h\",\"remote_port\":5600}}",
+		&c));
+	assert_true(!c.remote_decode && c.remote_prefill);
+	done(&c);
+	assert_true(read(SIM_CHAT, "{" CHAT ",\"kv_transfer_params\":{\"do_remote_prefill\":true,\"remote_engine_id\":\"e\"}}", &c));
+	assert_false(c.remote_prefill); /* nowhere to fetch from: computed here */
+	done(&c);
+	assert_true(read(SIM_CHAT, "{" CHAT ",\"kv_transfer_params\":null}", &c));
+	assert_false(c.remote_prefill || c.remote_decode);
+	done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +232,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(images_sit_where_their_pads_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(faults_say_where_and_what, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_prompt_as_long_as_the_model_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(transfers_are_read, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
