@@ -4,7 +4,7 @@
  * gauges, outcomes), kv deltas, ask, tell, tick. Out: the plan of an ask, and notices through brain_ops (state changes for
  * logs). One brain per process; its thread is whoever calls (edge decides). Every way a request can end is a tell; there
  * is one settlement path; after all requests ended every counter is zero (brain_ledger_is_zero). The prompt of a request that
- * ended well stays held for half a second more, until the worker's events had time to come; that counts nowhere else. */
+ * ended well stays held until the worker's events told of it, for half a second at most; that counts nowhere else. */
 #ifndef BRAIN_BRAIN_H
 #define BRAIN_BRAIN_H
 
@@ -136,7 +136,7 @@ struct brain_worker_view {
 	uint32_t block_size; uint64_t blocks; bool prefix_caching; bool from_events;      /* sizes come from events */
 	uint32_t n_ranks; struct brain_rank_view ranks[BRAIN_MAX_RANKS_PER_WORKER];
 	double slow_factor; double predicted_exact_share; uint64_t predictions, predicted_exact;
-	uint64_t told, not_told;         /* prompts that ended well: half a second later its events had told their last whole block, or had not */
+	uint64_t told, not_told;         /* prompts that ended well: within half a second its events told their last whole block, or did not */
 	uint64_t requests, failures; double ttft_ewma_us, ttft_error_ewma;                /* measured; |predicted - measured| / measured */
 	struct str accelerator;
 };

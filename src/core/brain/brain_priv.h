@@ -33,8 +33,10 @@ struct brain_truth {
 };
 
 /* Prompts of requests that ended well: the worker holds them, and its events may be some hundred milliseconds behind its answers
- * (seen on crowded machines: vLLM publishes from a thread of its own). Until then they stay held as those in flight are. Oldest first. */
-enum { BRAIN_SETTLE_US = 500000, BRAIN_SETTLING_MAX = 4096, BRAIN_SETTLING_MAX_TOK = 16 << 20 /* beyond these the oldest is let go */ };
+ * (seen on crowded machines: vLLM publishes from a thread of its own). Until they came, or half a second passed, they stay held as
+ * those in flight are. Oldest first. */
+enum { BRAIN_SETTLE_US = 500000, BRAIN_SETTLING_MAX = 4096, BRAIN_SETTLING_MAX_TOK = 16 << 20 /* beyond these the oldest is let go */,
+       BRAIN_SETTLE_A_TICK = 512 };
 struct brain_settling { kv_flight flight; kv_rank_id kv_id; uint32_t tok, worker, rank; struct mono due; };
 
 struct brain_leg_state {

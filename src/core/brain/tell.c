@@ -110,23 +110,23 @@ static void let_oldest_go(struct brain *b)
 	b->n_settling--;
 }
 
-/* What it left must have been told by now, if our keys are the worker's. */
-static void check_told(struct brain *b, const struct brain_settling *s, struct mono now)
+/* Whether the oldest is over: its events came, or their time is up. Then they must have come, if our keys are the worker's. */
+static bool is_settled(struct brain *b, const struct brain_settling *s, struct mono now)
 {
-	struct fleet_worker *w = fleet_worker_of(b->fleet, s->worker);
-	if (!w || !w->prefix_caching || s->rank >= w->n_ranks || !w->ranks[s->rank].events_seen || w->ranks[s->rank].uncertain)
-		return;
 	enum kv_told told = kv_index_flight_told(b->index, s->flight);
-	if (told != KV_TOLD_UNKNOWN)
+	bool due = !mono_before(now, s->due);
+	struct fleet_worker *w = fleet_worker_of(b->fleet, s->worker);
+	bool known = w && w->prefix_caching && s->rank < w->n_ranks && w->ranks[s->rank].events_seen && !w->ranks[s->rank].uncertain;
+	if (known && (told == KV_TOLD || (due && told == KV_NOT_TOLD)))
 		brain_truth_told(b, w, told == KV_TOLD, now);
+	return due || told == KV_TOLD;
 }
 
-static void let_due_go(struct brain *b, struct mono now)
+/* In order, a few at a time: one whose events are late keeps those behind it a little longer. */
+static void let_settled_go(struct brain *b, uint32_t most, struct mono now)
 {
-	while (b->n_settling && !mono_before(now, b->settling[b->settling_at].due)) {
-		check_told(b, &b->settling[b->settling_at], now);
+	while (most-- && b->n_settling && is_settled(b, &b->settling[b->settling_at], now))
 		let_oldest_go(b);
-	}
 }
 
 /* The ticket's flight is no longer its own. */
@@ -270,7 +270,7 @@ static void learn_end(struct brain *b, struct brain_ticket *t, struct mono now)
 static void end(struct brain *b, struct brain_ticket *t, const struct brain_tell *x, struct mono now)
 {
 	struct brain_receipt_entry *r = brain_receipt_entry(b, t->receipt);
-	let_due_go(b, now);
+	let_settled_go(b, 2, now);
 	if (x->outcome == BRAIN_DONE && x->status < 400) { /* a refusal is quick, and says nothing of the worker's speed */
 		learn_end(b, t, now);
 		if (t->legs[t->leg].events)
@@ -309,7 +309,7 @@ void brain_tell(struct brain *b, const struct brain_tell *x, struct mono now)
 void brain_tick(struct brain *b, struct mono now)
 {
 	brain_post(b);
-	let_due_go(b, now);
+	let_settled_go(b, BRAIN_SETTLE_A_TICK, now);
 	LIST_FOR_SAFE(&b->waiting, it) {
 		struct brain_ticket *t = container_of(it, struct brain_ticket, waiting);
 		if (mono_before(now, t->due))
