@@ -465,6 +465,22 @@ def test_no_answer_at_all(start, up):
     assert len(up.calls) == 1
 
 
+@pytest.mark.parametrize("begun", [b"H", b"HTTP/1.1 200 OK\r\ncontent-le", b"HTTP/1.1 100 Continue\r\n\r\n"])
+def test_a_head_that_is_begun_and_no_more(start, up, begun):
+    """a part of a head is no answer: the first-byte limit holds, however slowly more of it comes"""
+    gw = Gateway(start, up, args=["--first-byte-timeout", "600ms", "--stall-timeout", "300ms"])
+
+    def script(c):
+        c.send(begun)
+        for _ in range(20):
+            c.sleep(0.2)
+            c.send(b"HTTP/1.1 100 Continue\r\n\r\n" if b"100" in begun else b"")
+    up.script = script
+    t = time.monotonic()
+    r = gw.chat()
+    assert time.monotonic() - t < 3.5 and r.status == 504 and r.json["error"]["code"] == "timeout_first_byte" and gw.settled()
+
+
 def test_a_silent_stream_of_a_dead_worker_ends_at_once(start):
     """as a real vLLM on SIGTERM: the socket stays open, nothing comes, new connections are refused"""
     with Upstream() as up:

@@ -159,6 +159,15 @@ static struct str endpoint_at(const struct conf_worker *w, uint32_t port, struct
 	return str_of(arena_printf(a, w->ipv6 ? "tcp://[%.*s]:%u" : "tcp://%.*s:%u", STR_ARG(w->host), port));
 }
 
+/* What a host and a port are written with; it goes into log lines as it is. */
+static bool is_plain(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] > '~' || s.p[i] == '"' || s.p[i] == '\\')
+			return false;
+	return true;
+}
+
 /* NULL when good. A publisher that names another machine's address connects out to it: nobody is listening there for us. */
 static const char *usable_endpoint(struct str text, const struct conf_worker *w, struct arena *a, struct str *ret_s)
 {
@@ -167,6 +176,8 @@ static const char *usable_endpoint(struct str text, const struct conf_worker *w,
 	uint64_t n;
 	if (!str_starts(text, STR("tcp://")))
 		return "its event endpoint is not tcp";
+	if (!is_plain(text))
+		return "its event endpoint cannot be read";
 	if (url_parse(text, &u) == ERR_OK) {
 		host = u.host;
 		n = u.port;

@@ -319,6 +319,7 @@ static bool on_head(void *arg)
 	_Static_assert(sizeof(struct http_header) == sizeof(struct http1_field), "one layout, two rooms");
 	/* An answer before the whole request was sent: the body's memory goes back to its owner, nothing more is sent. */
 	c->head_told = true;
+	c->progress = io_now(c->pool->loop);
 	c->ops->on_head(c->arg, h->status, (struct http_headers){ (const struct http_header *)(const void *)h->fields, h->n_fields });
 	return !s->dead;
 }
@@ -337,7 +338,8 @@ void http_call_read(struct http_call *c, struct str data)
 	struct http_sock *s = c->sock;
 	size_t used = 0;
 	c->got_byte = true;
-	c->progress = io_now(c->pool->loop);
+	if (c->head_told)
+		c->progress = io_now(c->pool->loop);
 	switch (http1_feed(&s->parser, data, &used)) {
 	case HTTP1_MORE:
 		http_sock_arm(s);
@@ -377,17 +379,17 @@ void http_call_peer_closed(struct http_call *c, enum err why)
 	} else if (why == ERR_EOF && http1_finish(&c->sock->parser) == HTTP1_DONE) {
 		complete(c, false);
 	} else {
-		fail(c, ERR_UPSTREAM_MIDSTREAM);
+		fail(c, c->head_told ? ERR_UPSTREAM_MIDSTREAM : ERR_UPSTREAM_EARLY_CLOSE);
 	}
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------- */
 
-/* Patience: with a request that the worker does not take, or does not answer, the first-byte time; after the first byte
- * the stall time. None while we do not read ourselves. */
+/* Patience: with a request that the worker does not take, or does not answer with a whole head, the first-byte time, which a
+ * part of a head or a 1xx does not lengthen; after the head the stall time. None while we do not read ourselves. */
 struct mono http_call_deadline(const struct http_call *c)
 {
-	int64_t us = c->got_byte ? c->stall_timeout_us : c->first_byte_timeout_us;
+	int64_t us = c->head_told ? c->stall_timeout_us : c->first_byte_timeout_us;
 	return c->paused || us <= 0 ? MONO_NEVER : mono_add_us(c->progress, us);
 }
 
@@ -398,7 +400,7 @@ void http_call_timed_out(struct http_call *c)
 		http_sock_arm(c->sock);
 		return;
 	}
-	fail(c, c->got_byte ? ERR_TIMEOUT_STALL : ERR_TIMEOUT_FIRST_BYTE);
+	fail(c, c->head_told ? ERR_TIMEOUT_STALL : ERR_TIMEOUT_FIRST_BYTE);
 }
 
 void http_call_pause(struct http_call *c)

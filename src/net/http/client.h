@@ -51,7 +51,7 @@ struct http_call_opts {
 	struct http_headers headers;          /* sent as given; Host and Content-Length are added here; copied during start */
 	const struct str *body;               /* pieces, sent in order; NOT copied: must stay until the call is dead or on_head */
 	size_t n_body;
-	int64_t first_byte_timeout_us;        /* from request sent to first response byte; 0 = none */
+	int64_t first_byte_timeout_us;        /* from request sent to the whole head of the answer; 0 = none */
 	int64_t stall_timeout_us;             /* between two response reads after the head; 0 = none */
 	bool fresh;                           /* never reuse a socket */
 };

@@ -45,7 +45,7 @@ struct http_call {
 	struct http1_head *head;
 	struct io_soon soon;
 	struct mono wrote;         /* first byte of this try handed to the kernel */
-	struct mono progress;      /* last byte written or read */
+	struct mono progress;      /* last byte written or, from the head on, read */
 	enum err doomed;           /* fails as soon as it may */
 	bool is_head, sent, tell_connected, tell_sent, got_byte, head_told, retried, paused, ended;
 	struct http_call *next;    /* spare list */

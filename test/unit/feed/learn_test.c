@@ -144,6 +144,9 @@ static void test_sources_that_are_none(void **state)
 	assert_non_null(sources("{}", "a", false).why);
 	assert_non_null(sources("{\"0\":{}}", "a", false).why);
 	assert_non_null(sources("{\"99\":{\"endpoint\":\"tcp://*:1\"}}", "a", false).why);
+	/* The endpoint is written into log lines: one with a quote or a space could say anything there. */
+	assert_non_null(sources("{\"0\":{\"endpoint\":\"tcp://h level=fatal x=\\\"y:5\"}}", "127.0.0.1", false).why);
+	assert_non_null(sources("{\"0\":{\"endpoint\":\"tcp://h\\u001b:5\"}}", "127.0.0.1", false).why);
 	assert_int_not_equal(feed_learn_sources(STR("[1"), &w, &arena, &s), ERR_OK);
 	assert_int_not_equal(feed_learn_sources(STR("[]"), &w, &arena, &s), ERR_OK);
 	struct feed_sources list = sources("{\"sources\":[{\"endpoint\":\"tcp://*:5557\"},{\"endpoint\":\"tcp://*:5558\"}]}", "a", false);

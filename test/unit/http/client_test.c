@@ -149,7 +149,8 @@ static void test_ways_to_fail(void **state)
 	static const struct { const char *answer; bool hard; enum err err; int status; const char *body; } rows[] = {
 		{ "", false, ERR_UPSTREAM_EARLY_CLOSE, 0, "" },
 		{ "", true, ERR_UPSTREAM_EARLY_CLOSE, 0, "" },
-		{ "HTTP/1.1 2", false, ERR_UPSTREAM_MIDSTREAM, 0, "" },
+		{ "HTTP/1.1 2", false, ERR_UPSTREAM_EARLY_CLOSE, 0, "" },
+		{ "HTTP/1.1 100 Continue\r\n\r\n", false, ERR_UPSTREAM_EARLY_CLOSE, 0, "" },
 		{ "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", false, ERR_UPSTREAM_MIDSTREAM, 200, "hel" },
 		{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n", false, ERR_UPSTREAM_MIDSTREAM, 200, "hel" },
 		{ "HTTP/1.1 200 OK\r\n\r\nhel", true, ERR_UPSTREAM_MIDSTREAM, 200, "hel" },
@@ -324,7 +325,7 @@ static void test_after_the_window_or_after_a_byte_there_is_no_retry(void **state
 	kit_run_us(2000);
 	close(fd);
 	kit_until(&a.over);
-	assert_int_equal(a.err, ERR_UPSTREAM_MIDSTREAM);
+	assert_int_equal(a.err, ERR_UPSTREAM_EARLY_CLOSE);
 	kit_answer_done(&a);
 	assert_int_equal(http_pool_stats(pool).retries, 0);
 }
@@ -490,6 +491,26 @@ static void test_timeouts(void **state)
 	close(fd);
 }
 
+/* What comes before the head is whole is no answer: it neither ends the patience nor makes it longer. */
+static void test_a_head_that_never_ends_times_out(void **state)
+{
+	static const char *const begun[] = { "H", "\r\n", "HTTP/1.1 200 OK\r\ncontent-le", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n" };
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(begun); i++) {
+		struct kit_answer a = { 0 };
+		timed(&a, 200000, 0);
+		int fd = serve(-1, begun[i]);
+		bool drips = i + 1 == ARRAY_LEN(begun);
+		for (int k = 0; k < 40 && drips && !a.over; k++) {   /* two seconds of it, ten times the limit */
+			kit_run_us(50000);
+			send_text(fd, "x-a: b\r\n");
+		}
+		assert_true(!drips || a.over);
+		want(&a, ERR_TIMEOUT_FIRST_BYTE, 0, "");
+		close(fd);
+	}
+}
+
 static void test_connect_timeout(void **state)
 {
 	struct http_pool_opts o = http_pool_defaults();
@@ -644,7 +665,7 @@ int main(void)
 		T(test_retry_sends_the_whole_body_again), T(test_after_the_window_or_after_a_byte_there_is_no_retry),
 		T(case_miles_1334_fresh_socket_is_never_retried), T(test_fresh_forget_and_the_idle_limit),
 		T(test_next_call_from_on_end_finds_the_socket), T(test_abort_or_free_from_on_body),
-		T(test_free_from_on_end_and_with_running_calls), T(test_abort_before_anything_happened), T(test_timeouts),
+		T(test_free_from_on_end_and_with_running_calls), T(test_abort_before_anything_happened), T(test_timeouts), T(test_a_head_that_never_ends_times_out),
 		T(test_connect_timeout), T(test_paused_answer_is_not_read_nor_stalled), T(test_early_answer_stops_the_upload),
 		T(test_fetch),
 	};
