@@ -303,9 +303,9 @@ def one_model(args, name, logs):
             traffic = Traffic(10, False)
             exact, n, *_ = exactness(run, traffic, 60, 1, misses)
             ok &= say(exact >= 0.99 * n, f"after the restart: exact on {exact} of {n}")
-            exact, n, _, _, hits = exactness(run, traffic, 60, 4, misses)      # one at a time may all go to the other one
+            exact, n, _, _, hits = exactness(run, traffic, 80, 8, misses)      # one at a time may all go to the other one
             again = hits[workers[0].url]
-            ok &= say(exact >= 0.95 * n and again > 0, f"after the restart, 4 in flight: exact on {exact} of {n}, {again} hits of the restarted worker")
+            ok &= say(exact >= 0.95 * n and again > 0, f"after the restart, 8 in flight: exact on {exact} of {n}, {again} hits of the restarted worker")
         code = gateway.stop()
         gateway = None
         ok &= say(code == 0, f"SIGTERM: Kvasir ended with exit code {code}")

@@ -48,7 +48,7 @@ struct fleet_rank {
 /* What was measured on a worker's answers; sched reads and writes it. */
 struct fleet_measured {
 	double slow_log;                 /* log of the slow factor */
-	uint32_t samples;
+	uint64_t samples, pool_samples;  /* its own, and its pool's at the last of them */
 	double duration_ewma_us;         /* first token to end */
 	double new_tok_ewma;             /* uncached tokens of a request */
 	double peak_ewma_us;             /* of p2c-ewma */
@@ -62,7 +62,7 @@ struct fleet_pool {
 	uint8_t policy;                  /* opaque here: the brain's routing */
 	bool panic;
 	double slow_log;                 /* what its workers measure together: a newcomer starts from it */
-	uint32_t samples;
+	uint64_t samples;
 	uint32_t n_workers, by_health[FLEET_HEALTH_COUNT_];
 };
 

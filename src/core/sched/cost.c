@@ -8,6 +8,7 @@
 #define LEARN_RATE 0.05
 #define LEARN_RATE_POOL 0.02
 #define OWN_SAMPLES 8.0           /* so many samples weigh as much as the pool's opinion */
+#define FRESH_SAMPLES 20.0        /* a worker that missed so many rounds of its pool counts half as much itself */
 #define PEAK_DECAY_US 10e6
 #define PEAK_START_US 30e3
 #define EWMA 0.1
@@ -80,10 +81,13 @@ double sched_ttft_us(const struct sched_cost_in *in)
 	return p->a_us + wait_us + sched_load_us(p, in->lower) + own_us + steps * share_us;
 }
 
-/* A worker with few samples is taken to be like its pool: else one that was never measured looks faster than all others. */
+/* A worker with few samples is taken to be like its pool: else one that was never measured looks faster than all others. So is
+ * one that was measured long ago, while the others went on: else one that had a bad time, and is avoided for it, stays so for ever. */
 static double slow_log(const struct fleet_worker *w)
 {
-	double own = w->measured.samples / (w->measured.samples + OWN_SAMPLES);
+	const struct fleet_measured *m = &w->measured;
+	double since = (double)(w->pool->samples - MIN(m->pool_samples, w->pool->samples)) / MAX(w->pool->n_workers, 1u);
+	double own = (double)m->samples / ((double)m->samples + OWN_SAMPLES) * FRESH_SAMPLES / (FRESH_SAMPLES + since);
 	return own * w->measured.slow_log + (1 - own) * w->pool->slow_log;
 }
 
@@ -93,10 +97,10 @@ static void ewma(double *v, double x, double rate, bool first) { *v = first ? x 
 static double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
 /* Quick at first (a wrong profile), slow later (noise). */
-static void learn_log(double *v, uint32_t *samples, double ratio, double rate)
+static void learn_log(double *v, uint64_t *samples, double ratio, double rate)
 {
-	*samples += *samples < UINT32_MAX;
-	rate = MAX(rate, 1.0 / (1 + *samples));
+	++*samples;
+	rate = MAX(rate, 1.0 / (1 + (double)*samples));
 	*v = clamp(*v + rate * clamp(ratio - *v, -SAMPLE_LOG_MAX, SAMPLE_LOG_MAX), -SLOW_LOG_MAX, SLOW_LOG_MAX);
 }
 
@@ -111,6 +115,7 @@ void sched_learn_ttft(struct fleet_worker *w, double predicted_us, double measur
 	double ratio = log(measured_us / predicted_us);
 	learn_log(&m->slow_log, &m->samples, ratio, LEARN_RATE);
 	learn_log(&w->pool->slow_log, &w->pool->samples, ratio, LEARN_RATE_POOL);
+	m->pool_samples = w->pool->samples;
 }
 
 void sched_learn_request(struct fleet_worker *w, double new_tok, double decode_us)

@@ -106,6 +106,24 @@ static void a_load_from_below_costs_its_time(void **state)
 	kit_done(&k);
 }
 
+static void one_that_had_a_bad_time_is_tried_again(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k, 2, 1);
+	for (int i = 0; i < 100; i++)
+		sched_learn_ttft(k.worker[0], 50e3, 800e3);
+	for (int i = 0; i < 4; i++)
+		sched_learn_ttft(k.worker[1], 50e3, 50e3);
+	assert_true(sched_slow(k.worker[0]) > 10);
+	for (int i = 0; i < 800; i++)
+		sched_learn_ttft(k.worker[1], 50e3, 50e3);
+	assert_true(sched_slow(k.worker[0]) < 1.5);
+	sched_learn_ttft(k.worker[0], 50e3, 800e3);      /* it is still slow: believed at once */
+	assert_true(sched_slow(k.worker[0]) > 10);
+	kit_done(&k);
+}
+
 static void a_newcomer_is_taken_to_be_like_its_pool(void **state)
 {
 	(void)state;
@@ -127,7 +145,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_accelerator_has_a_stated_default),
 		cmocka_unit_test(the_slow_factor_finds_the_scale_and_one_stall_does_not_move_it),
 		cmocka_unit_test(a_load_from_below_costs_its_time),
-		cmocka_unit_test(a_newcomer_is_taken_to_be_like_its_pool),
+		cmocka_unit_test(one_that_had_a_bad_time_is_tried_again), cmocka_unit_test(a_newcomer_is_taken_to_be_like_its_pool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
