@@ -4,7 +4,8 @@
 #include "base/must.h"
 #include "http/server_priv.h"
 
-#define HELD_EXTRA ((size_t)64 * 1024)       /* pipelined bytes beyond a header's limit */
+#define HELD_HIGH ((size_t)64 * 1024)        /* with so many bytes of later requests held, the socket is left unread */
+#define HELD_LOW ((size_t)16 * 1024)         /* and read again from here on */
 #define LINGER_US ((int64_t)2 * 1000000)     /* let the client read our last words before a reset could eat them */
 #define LINGER_BYTES ((uint64_t)64 * 1024 * 1024)
 
@@ -162,7 +163,6 @@ void http_conn_refuse(struct http_conn *c, int status, enum err why)
 	drop_slot(c);
 	io_soon(s->loop, &c->pump);
 	c->in = HTTP_IN_ENDED;
-	c->stuffed = true;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------- */
@@ -227,23 +227,11 @@ static void request_ended(struct http_conn *c)
 		c->server->ops.on_body_end(req_of(c));
 }
 
-/* Bytes of later requests. Beyond the limit the client is not read further and closed after its reply. */
-static void hold(struct http_conn *c, struct str data)
+/* Makes requests of data; returns what belongs to later ones (the one under way is whole, its reply is not over). */
+static struct str feed(struct http_conn *c, struct str data)
 {
-	if (!c->stuffed && buf_add(&c->held, data) == ERR_OK)
-		return;
-	c->stuffed = c->close_after = true;
-	io_tcp_read(c->tcp, false);
-}
-
-static void feed(struct http_conn *c, struct str data)
-{
-	while (data.n > 0 && !c->dead) {
+	while (data.n > 0 && !c->dead && c->in != HTTP_IN_ENDED) {
 		size_t used = 0;
-		if (c->in == HTTP_IN_ENDED) {
-			hold(c, data);
-			return;
-		}
 		if (!c->slot) {
 			c->slot = http_slot_take(c->server);
 			http1_begin(&c->parser, c->slot->head, false);
@@ -251,18 +239,51 @@ static void feed(struct http_conn *c, struct str data)
 		}
 		switch (http1_feed(&c->parser, data, &used)) {
 		case HTTP1_MORE:
-			return;
+		case HTTP1_STOPPED:
+			return (struct str){ 0 };
 		case HTTP1_DONE:
 			request_ended(c);
 			break;
 		case HTTP1_BAD:
 			http_conn_refuse(c, http1_error_status(&c->parser), http1_error(&c->parser));
-			return;
-		case HTTP1_STOPPED:
-			return;
+			return (struct str){ 0 };
 		}
 		data = str_skip(data, used);
 	}
+	return data;
+}
+
+/* What is held is bounded by leaving the rest with the kernel, whose window then holds the client back. */
+static void mind_held(struct http_conn *c)
+{
+	bool stuffed = c->held.n > (c->stuffed ? HELD_LOW : HELD_HIGH);
+	if (stuffed != c->stuffed)
+		io_tcp_read(c->tcp, !stuffed && !c->paused);
+	c->stuffed = stuffed;
+}
+
+static void hold(struct http_conn *c, struct str data)
+{
+	if (data.n == 0)
+		return;
+	if (c->close_after) {    /* the reply under way is the last: these are never served */
+		io_tcp_read(c->tcp, false);
+		return;
+	}
+	must(buf_add(&c->held, data) == ERR_OK);
+	mind_held(c);
+}
+
+static void feed_held(struct http_conn *c)
+{
+	struct str rest = feed(c, buf_str(&c->held));
+	if (c->dead)
+		return;
+	if (rest.n > 0)
+		buf_consume(&c->held, c->held.n - rest.n);
+	else
+		buf_done(&c->held);    /* an idle connection keeps no memory */
+	mind_held(c);
 }
 
 void http_conn_next(struct http_conn *c)
@@ -282,13 +303,9 @@ void http_conn_next(struct http_conn *c)
 	drop_slot(c);
 	c->in = HTTP_IN_HEAD;
 	touch(c);
-	if (c->held.n > 0) {
-		struct buf held = c->held;
-		buf_init(&c->held, held.max);
-		feed(c, buf_str(&held));
-		buf_done(&held);
-	}
-	http_conn_arm(c);
+	feed_held(c);
+	if (!c->dead)
+		http_conn_arm(c);
 }
 
 /* ---- what the socket says ---------------------------------------------------------------------------------- */
@@ -303,9 +320,11 @@ static void on_read(void *arg, struct str data)
 			http_conn_close(c, true);
 		return;
 	}
-	feed(c, data);
-	if (!c->dead)
-		http_conn_arm(c);
+	data = feed(c, data);
+	if (c->dead)
+		return;
+	hold(c, data);
+	http_conn_arm(c);
 }
 
 static void on_end(void *arg, enum err why)
@@ -337,7 +356,7 @@ void http_conn_new(struct http_server *s, struct io_tcp *t, const struct io_addr
 	c->peer = *peer;
 	c->timer = io_timer_new(s->loop, on_timer, c);
 	io_soon_init(&c->pump, http_reply_pump, c);
-	buf_init(&c->held, s->opts.max_header_bytes + HELD_EXTRA);
+	buf_init(&c->held, HELD_HIGH + IO_READ_BYTES);
 	http1_init(&c->parser, HTTP1_REQUEST, limits, &parser_ops, c);
 	list_add_tail(&s->conns, &c->node);
 	touch(c);

@@ -4,8 +4,8 @@
  * (begin, write*, end; may start before the body ended) -> on_done. If the client leaves (EOF, half-close included, reset)
  * before the reply was flushed: on_gone, at any time after on_request, exactly once, instead of on_done. After on_done
  * or on_gone the pointer is dead. Reading stays on while a reply is pending so that a leaving client is seen at once;
- * pipelined requests are served in order (bytes of the next ones are held, at most max_header_bytes + 64 KiB, then the
- * connection is closed after the running reply).
+ * pipelined requests are served in order, however many: with 64 KiB of the next ones held the socket is left unread
+ * until they are served.
  *
  * Strictness: llhttp without lenient flags; missing or duplicate Host, HTTP/2.0 lines, both Content-Length and
  * Transfer-Encoding, header count/size over the limit: answered 400/431 (see on_refuse) and closed, never reach the handler.

@@ -36,7 +36,7 @@ struct http_conn {
 	struct io_soon pump;
 	struct http1 parser;
 	struct http_slot *slot;        /* NULL between requests */
-	struct buf held;               /* pipelined bytes */
+	struct buf held;               /* pipelined bytes, at most 128 KiB */
 	struct io_addr peer;
 	struct mono since;             /* start of what the timer waits for now, see http_conn_arm() */
 	struct mono progress;          /* the client took bytes last */
@@ -46,7 +46,8 @@ struct http_conn {
 	enum http_out out;
 	bool announced;                /* the handler knows the request in `slot` */
 	bool bodyless;                 /* the reply has no body on the wire: HEAD, 204, 304 */
-	bool close_after, cut, paused, continued, above_high, stuffed, refused, dead;
+	bool stuffed;                  /* enough is held: the socket is left unread */
+	bool close_after, cut, paused, continued, above_high, refused, dead;
 };
 
 struct http_server {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/must.h"
+#include "io/tcp.h"
 
 #define SOON_ROUNDS 64   /* calls that ask for calls; more of them wait for the next turn */
 

@@ -13,7 +13,6 @@
 
 #include <uv.h>    /* behind base.h: its headers define MIN and MAX too */
 
-#define IO_READ_BYTES ((size_t)64 * 1024)   /* one read buffer a loop: parsers consume at once */
 
 struct io_turn {
 	bool open;                  /* has this turn read the clock? */

@@ -9,6 +9,8 @@
 
 #include "io/addr.h"
 
+#define IO_READ_BYTES ((size_t)64 * 1024)   /* the loop's buffer: on_read never brings more at once */
+
 struct io_tcp;
 struct io_tcp_ops {
 	void (*on_connect)(void *arg, enum err e);      /* outgoing streams, once: OK or CONNECT; may be NULL for accepted ones */
