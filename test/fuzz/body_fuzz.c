@@ -1,5 +1,5 @@
-/* body_fuzz.c: any request body through a model's templates (or the harmony form) and tokenizer. The first byte picks the template, the worker's version
- * and the form of the body. Asked: no crash, no leak, a reason for every refusal, and the same ids twice. */
+/* body_fuzz.c: any request body through a model's templates (or the harmony form) and tokenizer. The first byte picks the template, the worker's version,
+ * the form of the body, and whether the text before its images will do. Asked: no crash, no leak, a reason for every refusal, and the same ids twice. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static void load(size_t t, bool known)
 
 static void same(const struct text_ids *a, const struct text_ids *b)
 {
-	must(a->n == b->n);
+	must(a->n == b->n && text_ids_is_prefix(a) == text_ids_is_prefix(b));
 	for (size_t p = 0; p < a->n; p++) {
 		must(a->prompts[p].n == b->prompts[p].n);
 		for (size_t i = 0; i < a->prompts[p].n; i++)
@@ -73,7 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const enum text_form FORMS[] = { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES };
 	if (!models[t][known])
 		load(t, known);
-	struct text_local_job job = { .form = FORMS[data[0] >> 3 & 3], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20 };
+	struct text_local_job job = { .form = FORMS[data[0] >> 3 & 3], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20,
+		.prefix_will_do = data[0] & 0x20 };
 	struct text_ids *ids, *again;
 	const char *why = NULL;
 	if (text_local_ids(models[t][known], &job, &ids, &why) != ERR_OK) {

@@ -119,7 +119,74 @@ def test_only_local_never_asks(start, folder):
         image = {**CHAT, "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]}
         up.script = lambda c: c.send(whole(COMPLETION))
         assert gw.chat(image).status == 200
-        assert made(gw, "local") == 1 and gw.metric('kvasir_token_ids_left_total{reason="part_kind"}') == 1 and not up.tokenize_calls
+        assert made(gw, "local") == 1 and gw.metric('kvasir_token_ids_left_total{reason="media_too_early"}') == 1 and not up.tokenize_calls
+
+
+# ---- images: what comes before them
+
+IM = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+NEXT = itertools.count()
+
+
+def picture(system="be brief " * 60, pad=""):
+    """the same instructions, another image"""
+    url = f"data:image/png;base64,{next(NEXT)}{pad}"
+    return {**CHAT, "messages": [{"role": "system", "content": system},
+                                 {"role": "user", "content": [{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": url}}]}]}
+
+
+def reports(cached):
+    def script(c):
+        c.send(whole({**COMPLETION, "usage": {"prompt_tokens": 5000, "completion_tokens": 1, "total_tokens": 5001, "prompt_tokens_details": {"cached_tokens": cached}}}))
+    return script
+
+
+@pytest.mark.parametrize("pad", ["", "A" * 300000], ids=["short", "long"])
+@pytest.mark.parametrize("tokens", ["local", "auto"])
+def test_what_comes_before_an_image_is_keyed(start, tmp_path, tokens, pad):
+    """requests with other images go to the worker that has the instructions; what only it knows is not held against us"""
+    with Upstream(reports(480)) as one, Upstream(reports(480)) as other:
+        gw = Gateway(start, one, other, args=["--tokenizer", model_folder(tmp_path, IM), "--tokens", tokens, "--tokens-budget", "20s"])
+        ready(gw)
+        assert eventually(lambda: gw.log(gw.chat(picture(system="x", pad=pad)).headers["x-request-id"])["ids"] == "prefix", 10)
+        lines = [gw.log(gw.chat(picture(pad=pad)).headers["x-request-id"]) for _ in range(5)]
+        assert [line["ids"] for line in lines] == ["prefix"] * 5 and len({line["worker"] for line in lines}) == 1, lines
+        assert int(lines[0]["overlap_tok"]) == 0 and all(int(line["overlap_tok"]) > 300 for line in lines[1:]), lines
+        assert gw.log(gw.chat(picture(system="x")).headers["x-request-id"])["overlap_tok"] == "0"
+        assert made(gw, "prefix") >= 7 and gw.metric("kvasir_token_ids_compared_total") == 0
+        assert client.call(gw.admin, "GET", "/api/v1/tokenizers").json["tokenizers"][0]["state"] == "ready"
+        assert gw.settled()
+
+
+def rendering(folder, wrong=False, late=0):
+    """a worker that renders: the system's text as we make it, an image of 16, and more"""
+    def tokenize(c):
+        if "render" not in c.target:
+            c.send(whole({"error": "no"}, 404))
+        c.sleep(late)
+        ids = ids_of(folder, json.dumps({**CHAT, "messages": c.json["messages"][:1]}))
+        c.send(whole({"token_ids": [i ^ 1 if wrong else i for i in ids] + [2] + [9] * 32}))
+    return tokenize
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["same", "different"])
+def test_a_render_call_knows_more_than_the_prefix(start, tmp_path, wrong):
+    folder = model_folder(tmp_path, IM)
+    with Upstream(reports(0), tokenize=rendering(folder, wrong)) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens-budget", "20s"])
+        ready(gw)
+        line = gw.log(gw.chat(picture()).headers["x-request-id"])
+        assert line["ids"] == "keys" and made(gw, "call") == 1 and len(up.tokenize_calls) == 1, line
+        word = "different" if wrong else "same"
+        assert gw.metric(f'kvasir_token_ids_compared_total{{result="{word}"}}') == 1
+
+
+def test_a_late_render_call_leaves_the_prefix(start, tmp_path):
+    folder = model_folder(tmp_path, IM)
+    with Upstream(reports(0), tokenize=rendering(folder, late=3)) as up:
+        gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens-budget", "100ms"])
+        ready(gw)
+        assert gw.log(gw.chat(picture()).headers["x-request-id"])["ids"] == "prefix" and made(gw, "prefix") == 1
 
 
 def test_a_long_body_goes_to_the_thread_pool(start, folder):

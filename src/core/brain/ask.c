@@ -123,6 +123,7 @@ static void open_ticket(struct brain *b, const struct brain_ask *a, uint32_t pro
 	t->leg_started = now;
 	t->receipt = p->receipt;
 	t->keyed = a->prompt && a->kv_routed;
+	t->prefix_only = a->prefix_only;
 	for (uint32_t i = 0; i < p->n_legs; i++) {
 		const struct sched_candidate *c = &b->candidates.p[order[i]];
 		t->legs[i] = (struct brain_leg_state){ .worker = c->worker->id, .rank = c->rank, .kv_id = c->kv_id, .hit_tok = c->hit_tok,

@@ -72,6 +72,7 @@ struct brain_ask {
 	struct str model;                /* requested name; "" = not given */
 	struct str pool;                 /* restricts to a pool; "" = any pool that serves the model */
 	const struct kv_prompt *prompt;  /* NULL: token ids unknown, routed by load */
+	bool prefix_only;                /* the prompt's keys are of its beginning, n_tok is a guess: the worker may hold more than is foreseen */
 	const char *no_ids_why;          /* static text for the receipt when prompt is NULL */
 	bool no_lookup;                  /* the engine will not look its cache up (prompt_logprobs, echo+logprobs): hit is 0 */
 	uint32_t prompt_tok_estimate;    /* when ids are unknown: from bytes */
@@ -155,7 +156,7 @@ uint64_t brain_generation(const struct brain *b);        /* changes whenever mod
 
 struct brain_candidate { brain_worker worker; int32_t rank; uint32_t hit_tok; struct kv_load lower; /* of the hit: loaded first */ uint32_t in_flight; uint64_t prefill_tok; int64_t ttft_us; enum brain_health health; const char *note; };
 struct brain_receipt {
-	uint64_t id; struct str request_id, client_id, model; struct mono at; const char *reason, *ids;   /* ids: "keys", or why not */
+	uint64_t id; struct str request_id, client_id, model; struct mono at; const char *reason, *ids;   /* ids: "keys", "prefix", or why not */
 	uint32_t prompt_tok; uint32_t max_hit_tok; uint32_t n_candidates; const struct brain_candidate *candidates; uint32_t chosen;   /* chosen: index in candidates */
 	int64_t ttft_predicted_us, ttft_measured_us; uint32_t cached_reported, output_tok; const char *outcome;
 };

@@ -54,7 +54,7 @@ struct brain_ticket {
 	struct brain_leg_state legs[BRAIN_MAX_CANDIDATES];
 	uint32_t n_legs, leg;
 	uint32_t prompt_tok, output_tok;
-	bool stream, keyed, answered, usage_told;
+	bool stream, keyed, prefix_only, answered, usage_told;
 	struct mono leg_started, due, first_at;
 	kv_flight flight;
 	struct kv_prompt prompt;         /* keys are our own copy; n_sets 0: not kept (any more) */

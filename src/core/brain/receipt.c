@@ -59,7 +59,7 @@ uint64_t brain_receipt_begin(struct brain *b, const struct brain_ask *a, const s
 	struct brain_receipt_entry *r = &b->receipts[id % b->opts.receipts];
 	*r = (struct brain_receipt_entry){ .id = id, .at = now, .reason = p->reason, .prompt_tok = s->prompt_tok, .max_hit_tok = s->max_hit_tok,
 		.ttft_predicted_us = p->legs[0].ttft_us, .ttft_measured_us = -1, .cached_reported = UINT32_MAX };
-	r->ids = a->prompt ? (a->no_lookup ? "keys, but the engine will not look" : "keys") : a->no_ids_why ? a->no_ids_why : "no token ids";
+	r->ids = a->prompt ? (a->no_lookup ? "keys, but the engine will not look" : a->prefix_only ? "prefix" : "keys") : a->no_ids_why ? a->no_ids_why : "no token ids";
 	r->outcome = a->dry_run ? "asked only" : "in flight";
 	copy_name(r->request_id, str_of(a->request_id));
 	copy_name(r->client_id, a->client_id);

@@ -42,7 +42,7 @@ static void count_kind(struct brain_truth *t, const struct fleet_worker *w, cons
 {
 	uint32_t predicted_tok = k->legs[k->leg].hit_tok;
 	t->wrong++;
-	t->other_length += u->prompt_tok && u->prompt_tok != k->prompt_tok;
+	t->other_length += !k->prefix_only && u->prompt_tok && u->prompt_tok != k->prompt_tok;
 	t->off_block += !whole_blocks(w, k->legs[k->leg].rank, u->cached_tok);
 	t->all_missing += predicted_tok && !u->cached_tok;
 	t->less += u->cached_tok < predicted_tok;
@@ -110,7 +110,7 @@ void brain_truth_tell(struct brain *b, struct fleet_worker *w, const struct brai
 	if (!l->events)              /* without events the overlap is a guess, and says so */
 		return;
 	struct brain_truth *t = truth_at(b, w);
-	bool exact = l->hit_tok == u->cached_tok;
+	bool exact = k->prefix_only ? l->hit_tok <= u->cached_tok : l->hit_tok == u->cached_tok;
 	t->predictions++;
 	t->exact += exact;
 	t->window++;

@@ -30,6 +30,7 @@ struct special {
 struct text_chat {
 	struct template plain, tools;   /* tools: when the request has tools; may be the same text compiled twice */
 	bool known_version;
+	bool media_first;               /* its pictures stand before all text, wherever the chat has them */
 	struct str disabled_effort;     /* see text_convert_opts */
 	VEC(struct special) specials;   /* bos_token … as a template sees them */
 };
@@ -163,6 +164,16 @@ static bool renders_by_code(const struct json_val *model)
 	return false;
 }
 
+static bool puts_media_first(const struct json_val *model)
+{
+	static const struct str TYPES[] = { STR_INIT("blip-2"), STR_INIT("molmo"), STR_INIT("openvla"), STR_INIT("paligemma") };
+	struct str s;
+	for (size_t i = 0; i < ARRAY_LEN(TYPES); i++)
+		if (json_str(json_get(model, STR("model_type")), &s) && str_eq(s, TYPES[i]))
+			return true;
+	return false;
+}
+
 static const char *find_sources(const struct text_chat_files *f, const struct json_val *config, const struct json_val *processor, struct sources *ret_s)
 {
 	struct str own;
@@ -193,6 +204,7 @@ static enum err load(struct text_chat *c, const struct text_chat_files *f, const
 	struct jinja_fault fault;
 	const struct json_val *config = root(d->config);
 	const char *none = find_sources(f, config, root(d->processor), &s);
+	c->media_first = puts_media_first(root(d->model));
 	if (f->other_tokenizer || renders_by_code(root(d->model)))
 		none = "the worker renders this model's chats without a template";
 	if (none) {
@@ -509,20 +521,59 @@ static enum err render(struct request *r, int64_t now_s, struct buf *out)
 	return e;
 }
 
+/* ---- the whole, once or twice */
+
+static enum err render_as(const struct text_chat *c, const struct text_chat_job *job, struct request *r, struct buf *out)
+{
+	r->c = c;
+	r->t = json_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools;
+	r->shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .name_first = job->from_responses, .why = r->t->why,
+		.media = r->shape.media };
+	if (r->t->why)
+		return ERR_UNSUPPORTED;
+	TRY(text_shape_odd_members(&r->shape, job->body));
+	r->shape.parts = jinja_iterates_content(r->t->jinja);
+	TRY(read_flags(r, job->body));
+	TRY(put_vars(r, job->body));
+	if (r->shape.n_media && (r->resume || c->media_first))
+		return text_shape_refuse(&r->shape, r->resume ? "continue_with_media" : "media_first");
+	return render(r, job->now_s, out);
+}
+
+static size_t common(struct str a, struct str b)
+{
+	size_t n = 0;
+	while (n < a.n && n < b.n && a.p[n] == b.p[n])
+		n++;
+	while (n > 0 && n < a.n && ((uint8_t)a.p[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+/* What comes before the media is what stays when they are others. */
+static enum err cut_at_media(const struct text_chat *c, const struct text_chat_job *job, struct request *r, struct buf *out, size_t had)
+{
+	struct buf other;
+	job->rest->n_media = r->shape.n_media;
+	r->shape.media = TEXT_MEDIA_REPLACED;
+	buf_init(&other, out->max);
+	enum err e = render_as(c, job, r, &other);
+	size_t n = e == ERR_OK ? common(str_skip(buf_str(out), had), buf_str(&other)) : 0;
+	job->rest->bytes = out->n - had - n;
+	out->n = had + n;
+	buf_done(&other);
+	return e;
+}
+
 enum err text_chat_render(const struct text_chat *c, const struct text_chat_job *job, struct buf *out, bool *ret_special, const char **ret_why)
 {
-	struct request r = { .c = c, .t = json_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools };
+	struct request r = { .shape.media = job->rest ? TEXT_MEDIA_SEEN : TEXT_MEDIA_REFUSED };
 	size_t had = out->n;
-	r.shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .name_first = job->from_responses, .why = r.t->why };
-	enum err e = r.t->why ? ERR_UNSUPPORTED : text_shape_odd_members(&r.shape, job->body);
-	if (e == ERR_OK) {
-		r.shape.parts = jinja_iterates_content(r.t->jinja);
-		e = read_flags(&r, job->body);
-	}
-	if (e == ERR_OK)
-		e = put_vars(&r, job->body);
-	if (e == ERR_OK)
-		e = render(&r, job->now_s, out);
+	if (job->rest)
+		*job->rest = (struct text_chat_rest){ 0 };
+	enum err e = render_as(c, job, &r, out);
+	if (e == ERR_OK && r.shape.n_media)
+		e = cut_at_media(c, job, &r, out, had);
 	if (e != ERR_OK) {
 		out->n = had;
 		*ret_why = r.shape.why;

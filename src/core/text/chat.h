@@ -42,11 +42,19 @@ bool text_chat_uses_clock(const struct text_chat *c);
 /* How other APIs' bodies become chats with these templates. False: only for workers whose version is known. */
 bool text_chat_convert_opts(const struct text_chat *c, struct text_convert_opts *ret_o);
 
+/* What a body with images, audio or video is made into: its prompt ends before the first of them, for how many tokens each becomes
+ * only its worker knows. */
+struct text_chat_rest {
+	uint32_t n_media;                /* 0: the prompt is whole */
+	size_t bytes;                    /* about so much text is not in the prompt */
+};
+
 struct text_chat_job {
 	const struct json_val *body;     /* the request */
 	bool from_responses;             /* made by text_convert of a responses body: that way is a little different */
 	int64_t now_s;                   /* Unix time: a template may print the day, taken as UTC's */
 	struct arena *arena;             /* for temporaries; its max_bytes bounds them */
+	struct text_chat_rest *rest;     /* NULL: bodies with media are refused */
 };
 /* Appends the prompt to out; its limit is the prompt's.
  * UNSUPPORTED: not known for sure; BAD_REQUEST: the worker will refuse the request as well, or its template raises; LIMIT.

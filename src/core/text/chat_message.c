@@ -5,12 +5,13 @@
 #include "base/vec.h"
 #include "text/chat_tool.h"
 
+#define REPLACEMENT STR("\x02")   /* begins as no template's picture does */
 #define BILLING STR("x-anthropic-billing-header")   /* a line that changes with each request; the worker drops it from system texts */
 
 bool text_is_billing(struct str text) { return str_starts(text, BILLING); }
 
 struct part {
-	struct str text;
+	struct str text, media;          /* media: "image" …; empty: text */
 	const struct json_val *object;   /* NULL: the content was a string */
 };
 typedef VEC(struct part) part_vec;
@@ -45,6 +46,49 @@ enum err text_shape_part(struct text_shape *s, const struct json_val *v, struct 
 	return ERR_OK;
 }
 
+static const struct media { struct str type, member, kind; } MEDIA[] = {
+	{ STR_INIT("image_url"), STR_INIT("image_url"), STR_INIT("image") },
+	{ STR_INIT("input_image"), STR_INIT("image_url"), STR_INIT("image") },
+	{ STR_INIT("image_embeds"), STR_INIT("image_embeds"), STR_INIT("image") },
+	{ STR_INIT("audio_url"), STR_INIT("audio_url"), STR_INIT("audio") },
+	{ STR_INIT("input_audio"), STR_INIT("input_audio"), STR_INIT("audio") },
+	{ STR_INIT("audio_embeds"), STR_INIT("audio_embeds"), STR_INIT("audio") },
+	{ STR_INIT("video_url"), STR_INIT("video_url"), STR_INIT("video") },
+	{ STR_INIT("video_embeds"), STR_INIT("video_embeds"), STR_INIT("video") },
+};
+
+static const struct media *media_of(const struct json_val *v)
+{
+	struct str type = { 0 };
+	(void)json_str(json_get(v, STR("type")), &type);
+	for (size_t i = 0; i < ARRAY_LEN(MEDIA); i++)
+		if (str_eq(type, MEDIA[i].type))
+			return &MEDIA[i];
+	return NULL;
+}
+
+/* Further members go to the template, or make it media of another kind. */
+static enum err media_part(struct text_shape *s, struct str role, const struct json_val *v, const struct media *m)
+{
+	if (str_eq(role, STR("system")) || str_eq(role, STR("developer")))
+		return text_shape_refuse(s, "media_in_system");
+	for (struct json_iter it = json_each(v); json_next(&it);)
+		if (!str_eq(it.key, STR("type")) && !str_eq(it.key, m->member) && !str_eq(it.key, STR("uuid")) && !str_eq(it.key, STR("detail")))
+			return text_shape_refuse(s, "part_kind");
+	s->n_media++;
+	return ERR_OK;
+}
+
+static enum err read_part(struct text_shape *s, struct str role, const struct json_val *v, struct part *ret_p)
+{
+	const struct media *m = s->media == TEXT_MEDIA_REFUSED ? NULL : media_of(v);
+	*ret_p = (struct part){ .object = v };
+	if (!m)
+		return text_shape_part(s, v, &ret_p->text);
+	ret_p->media = m->kind;
+	return media_part(s, role, v, m);
+}
+
 static enum err read_parts(struct text_shape *s, struct str role, const struct json_val *content, part_vec *out)
 {
 	struct part p = { 0 };
@@ -59,8 +103,7 @@ static enum err read_parts(struct text_shape *s, struct str role, const struct j
 	if (!json_is(content, JSON_ARRAY))
 		return text_shape_refuse(s, "content_form");
 	for (struct json_iter it = json_each(content); json_next(&it);) {
-		TRY(text_shape_part(s, it.val, &p.text));
-		p.object = it.val;
+		TRY(read_part(s, role, it.val, &p));
 		VEC_PUSH(out, p);
 	}
 	return ERR_OK;
@@ -119,11 +162,36 @@ static struct jinja_val joined(struct text_shape *s, const part_vec *parts, stru
 	return jinja_str(str_from(p, (size_t)(at - p)));
 }
 
+/* As text, a message's media stand before its text (or among it). By two renderings with unlike beginnings one sees where that is. */
+static void stand_in(const struct text_shape *s, part_vec *parts, uint32_t n_media)
+{
+	if (!n_media)
+		return;
+	VEC_PUSH(parts, (struct part){ 0 });
+	memmove(parts->p + 1, parts->p, (parts->n - 1) * sizeof(*parts->p));
+	parts->p[0] = (struct part){ .text = s->media == TEXT_MEDIA_SEEN ? STR("x") : REPLACEMENT };
+}
+
+/* {"type": "image"}: where it comes from is not for the template. */
+static struct jinja_val listed_media(struct text_shape *s, struct str kind)
+{
+	bool seen = s->media == TEXT_MEDIA_SEEN;
+	struct jinja_val d = jinja_dict_new(s->a, 2);
+	text_shape_put(s, d, STR("type"), jinja_str(seen ? kind : STR("text")));
+	if (!seen)
+		text_shape_put(s, d, STR("text"), jinja_str(REPLACEMENT));
+	return d;
+}
+
 /* {"type": "text", "text": …} and what else the part had. */
 static enum err listed(struct text_shape *s, const part_vec *parts, struct jinja_val *ret_v)
 {
 	struct jinja_val *p = arena_new(s->a, struct jinja_val, parts->n);
 	for (size_t i = 0; i < parts->n; i++) {
+		if (parts->p[i].media.n) {
+			p[i] = listed_media(s, parts->p[i].media);
+			continue;
+		}
 		p[i] = jinja_dict_new(s->a, 2);
 		text_shape_put(s, p[i], STR("type"), jinja_str(STR("text")));
 		text_shape_put(s, p[i], STR("text"), jinja_str(parts->p[i].text));
@@ -144,17 +212,20 @@ static enum err listed(struct text_shape *s, const part_vec *parts, struct jinja
 static enum err content(struct text_shape *s, struct str role, const struct json_val *m, struct jinja_val *ret_v)
 {
 	part_vec parts = { 0 };
-	bool tool_parts = s->parts && str_eq(role, STR("tool"));   /* joined by newer workers only */
+	uint32_t had = s->n_media;
+	bool tool_parts = s->parts && str_eq(role, STR("tool"));   /* joined by newer workers only, and when all are text */
 	if (tool_parts && !s->known_version)
 		return text_shape_refuse(s, "version");
 	enum err e = read_parts(s, role, json_get(m, STR("content")), &parts);
 	if (e == ERR_OK && str_eq(role, STR("system")))
 		e = strip_billing(s, &parts);
-	if (e == ERR_OK && s->parts && !tool_parts)
+	if (e == ERR_OK && s->parts && (!tool_parts || s->n_media > had))
 		e = listed(s, &parts, ret_v);
 	else if (e == ERR_OK) {
-		if (!s->parts)
+		if (!s->parts) {
 			drop_empty(&parts);
+			stand_in(s, &parts, s->n_media - had);
+		}
 		*ret_v = joined(s, &parts, STR("\n"));
 	}
 	VEC_FREE(&parts);

@@ -5,12 +5,17 @@
 #include "jinja/from_json.h"
 #include "text/chat.h"
 
+/* Parts that are no text: refused; as the template sees them; or something else in their place, to find out where they stand. */
+enum text_media { TEXT_MEDIA_REFUSED, TEXT_MEDIA_SEEN, TEXT_MEDIA_REPLACED };
+
 /* A body on its way to a template's variables. */
 struct text_shape {
 	struct arena *a;
 	bool parts;              /* content is a list of parts ("openai"), else text ("string") */
 	bool known_version;
 	bool name_first;         /* of a tool call's function: the name before the arguments */
+	enum text_media media;
+	uint32_t n_media;        /* such parts so far */
 	const char *why;         /* set when a function fails */
 };
 

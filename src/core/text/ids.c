@@ -42,12 +42,15 @@ void text_ids_unref(struct text_ids *t)
 	free(m);
 }
 
+bool text_ids_is_prefix(const struct text_ids *t) { return t->n == 1 && t->prompts[0].rest_tok; }
+
 struct text_ids *text_ids_from(const struct text_span *lists, size_t n)
 {
 	struct text_ids_made *m = text_ids_make(n);
 	for (size_t i = 0; i < n; i++) {
 		m->prompts[i].ids = arena_copy(&m->mem, lists[i].p, lists[i].n, sizeof(*lists[i].p));
 		m->prompts[i].n = lists[i].n;
+		m->prompts[i].rest_tok = lists[i].rest_tok;
 	}
 	return text_ids_made(m);
 }

@@ -11,6 +11,7 @@ struct text_mm { struct str hash; uint32_t offset_tok, len_tok; };
 struct text_prompt {
 	const uint32_t *ids; size_t n;
 	const struct text_mm *mm; size_t n_mm;     /* ascending by offset */
+	size_t rest_tok;                           /* not 0: ids are those of the prompt's beginning only, and about so many follow */
 };
 struct text_ids {
 	uint32_t refs;
@@ -21,8 +22,10 @@ struct text_ids {
 
 struct text_ids *text_ids_ref(struct text_ids *t);
 void text_ids_unref(struct text_ids *t);       /* NULL is fine */
-/* Copies ids that the client gave itself (one or several lists); the result has one reference. */
-struct text_span { const uint32_t *p; size_t n; };
+/* Is the beginning all that is known? */
+bool text_ids_is_prefix(const struct text_ids *t);
+/* Copies one or several lists; the result has one reference. rest_tok as above. */
+struct text_span { const uint32_t *p; size_t n, rest_tok; };
 struct text_ids *text_ids_from(const struct text_span *lists, size_t n);
 
 #endif

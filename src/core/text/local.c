@@ -37,6 +37,7 @@ struct text_local_scratch {
 	size_t new_bytes;                /* text of this job that nobody had tokenised before */
 	struct tok_ids ids;              /* of all prompts, one behind the other */
 	VEC(size_t) ends;                /* where each prompt's ids end */
+	size_t rest_tok;                 /* of the only one: see text_prompt */
 };
 
 /* Left out, it depends on the library's version. */
@@ -228,10 +229,23 @@ static enum err completions(struct text_local_scratch *s, const struct json_val 
 	return prompts(s, json_get(body, STR("prompt")), special, ret_why);
 }
 
-static enum err render(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, struct buf *out, bool *ret_special,
-	const char **ret_why)
+/* The ids up to the last place from which on nothing can change them, whatever the media become. */
+static enum err encode_prefix(struct text_local_scratch *s, const struct text_chat_rest *rest, bool special, const char **ret_why)
 {
-	struct text_chat_job c = { .body = body, .from_responses = job->form == TEXT_RESPONSES, .now_s = job->now_s, .arena = &s->arena };
+	struct str text = buf_str(&s->prompt);
+	size_t cut = tok_cut_last(s->l->tok, text);
+	if (cut == 0)
+		return refuse("media_too_early", ret_why);
+	TRY(add_ids(s, (struct tok_job){ .text = str_sub(text, 0, cut), .from = TOK_FROM_START, .add_bos = special }, ret_why));
+	VEC_PUSH(&s->ends, s->ids.n);
+	s->rest_tok = (text.n - cut + rest->bytes) / 4 + (size_t)rest->n_media * TEXT_MEDIA_TOK;
+	return ERR_OK;
+}
+
+static enum err render(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, struct buf *out, struct text_chat_rest *rest,
+	bool *ret_special, const char **ret_why)
+{
+	struct text_chat_job c = { .body = body, .from_responses = job->form == TEXT_RESPONSES, .now_s = job->now_s, .arena = &s->arena, .rest = rest };
 	if (!s->l->chat)
 		return refuse("no_template", ret_why);
 	struct arena_mark mark = arena_mark(&s->arena);
@@ -252,12 +266,15 @@ static enum err render_pieces(struct text_local_scratch *s, const struct text_lo
 static enum err chat(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, const char **ret_why)
 {
 	bool special;
+	struct text_chat_rest rest = { 0 };
 	if (s->l->harmony) {
 		TRY(render_pieces(s, job, body, ret_why));
 		return encode_pieces(s, ret_why);
 	}
 	buf_clear(&s->prompt);
-	TRY(render(s, job, body, &s->prompt, &special, ret_why));
+	TRY(render(s, job, body, &s->prompt, job->prefix_will_do ? &rest : NULL, &special, ret_why));
+	if (rest.n_media)
+		return encode_prefix(s, &rest, special, ret_why);
 	return encode(s, buf_str(&s->prompt), special, ret_why);
 }
 
@@ -282,7 +299,7 @@ static struct text_ids *made(struct text_local_scratch *s)
 	struct text_span *lists = must_calloc(s->ends.n, sizeof(*lists));
 	size_t from = 0;
 	for (size_t i = 0; i < s->ends.n; i++) {
-		lists[i] = (struct text_span){ s->ids.p ? s->ids.p + from : NULL, s->ends.p[i] - from };
+		lists[i] = (struct text_span){ s->ids.p ? s->ids.p + from : NULL, s->ends.p[i] - from, s->rest_tok };
 		from = s->ends.p[i];
 	}
 	struct text_ids *ids = text_ids_from(lists, s->ends.n);
@@ -316,10 +333,11 @@ enum err text_local_ids(struct text_local_scratch *s, const struct text_local_jo
 	s->new_bytes = 0;
 	s->ids.n = 0;
 	s->ends.n = 0;
+	s->rest_tok = 0;
 	enum err e = job->form == TEXT_COMPLETIONS ? completions(s, json_root(d), ret_why) : chat(s, job, json_root(d), ret_why);
 	json_free(d);
 	TRY(e);
-	if (s->ids.n > job->max_tok) {
+	if (s->ids.n > job->max_tok || s->rest_tok > job->max_tok) {
 		*ret_why = "too_long";
 		return ERR_LIMIT;
 	}
@@ -332,7 +350,7 @@ enum err text_local_prompt(struct text_local_scratch *s, const struct text_local
 	struct json_doc *d;
 	bool special;
 	TRY(parsed(s, job, &d, ret_why));
-	enum err e = s->l->harmony ? render_pieces(s, job, json_root(d), ret_why) : render(s, job, json_root(d), out, &special, ret_why);
+	enum err e = s->l->harmony ? render_pieces(s, job, json_root(d), ret_why) : render(s, job, json_root(d), out, NULL, &special, ret_why);
 	if (e == ERR_OK && s->l->harmony)
 		e = buf_add(out, buf_str(&s->pieces.text));
 	json_free(d);

@@ -60,6 +60,8 @@ size_t text_local_bytes(const struct text_local *l);
 struct text_local_scratch *text_local_scratch_new(struct text_local *l, size_t cache_bytes);
 void text_local_scratch_free(struct text_local_scratch *s);     /* NULL is fine */
 
+enum { TEXT_MEDIA_TOK = 576 };  /* what an image is counted as, where that is a guess: between a few hundred and some thousand */
+
 struct text_local_job {
 	enum text_form form;
 	struct str body;          /* the client's, checked as JSON or not */
@@ -67,6 +69,7 @@ struct text_local_job {
 	size_t max_tok;           /* more ids: LIMIT */
 	struct tok_memo *memo;    /* what was tokenised before; NULL: none */
 	size_t max_new_bytes;     /* of text that it does not know: more is AGAIN; 0: no limit */
+	bool prefix_will_do;      /* of a chat with images, audio or video: the ids of what surely comes before them (text_ids_is_prefix) */
 };
 /* One reference for the caller. UNSUPPORTED, BAD_REQUEST, LIMIT, SYNTAX: ask the worker; *ret_why says why. AGAIN: this is a long
  * piece of work, to be done elsewhere without max_new_bytes. */

@@ -129,6 +129,19 @@ bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range
 	return false;
 }
 
+size_t tok_trie_open(const struct tok_trie *t, struct str text, size_t from)
+{
+	const uint8_t *p = (const uint8_t *)text.p;
+	for (; t->n_roots && from < text.n; from++) {
+		const struct tok_trie_node *node = t->root[p[from]] == TOK_NONE ? NULL : t->nodes + t->root[p[from]];
+		for (size_t at = from + 1; node && at < text.n; at++)
+			node = child_of(t, node, p[at]);
+		if (node && node->n_children)
+			return from;
+	}
+	return text.n;
+}
+
 bool tok_trie_next(const struct tok_trie *t, struct str text, size_t from, struct tok_match *ret_m)
 {
 	return tok_trie_before(t, text, (struct tok_range){ from, text.n }, ret_m);

@@ -48,3 +48,16 @@ size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok
 	}
 	return 0;
 }
+
+size_t tok_cut_last(const struct tok *t, struct str text)
+{
+	size_t longest = 0, last = 0, open;
+	enum tok_from from;
+	for (size_t i = 0; i < t->n_tokens; i++)
+		longest = MAX(longest, t->tokens[i].content.n);
+	open = tok_trie_open(&t->raw, text, text.n > longest ? text.n - longest : 0);
+	for (size_t step; last < text.n && (step = tok_cut_next(t, str_skip(text, last), 1, &from)); last += step)
+		if (last + step > open || last + step == text.n)
+			break;
+	return last;
+}

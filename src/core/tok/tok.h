@@ -102,6 +102,8 @@ must_use enum err tok_encode(const struct tok *t, struct tok_scratch *s, const s
 size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok_from *ret_from);
 /* The same for text to be encoded with `ordinary`; its tail goes on FROM_TEXT. */
 size_t tok_cut_ordinary(const struct tok *t, struct str text, size_t least);
+/* The last cut in the beginning of a prompt that is safe whatever comes behind this text; 0: there is none. */
+size_t tok_cut_last(const struct tok *t, struct str text);
 
 /* The bytes the ids stand for, as the library's decoder joins them; bad UTF-8 becomes U+FFFD. An id out of range: RANGE. */
 struct tok_decode_job {

@@ -144,6 +144,8 @@ struct tok_range {
 	size_t from, upto;
 };
 bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range where, struct tok_match *ret_m);
+/* Where, at or behind from, a pattern may have begun that goes on behind the text's end; text.n: nowhere. */
+size_t tok_trie_open(const struct tok_trie *t, struct str text, size_t from);
 
 /* ---- vocab.c: pieces and merges ---------------------------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@ static void put_keys(struct gate_req *r, const struct text_prompt *p)
 	uint64_t seed = kv_seed(r->model->adapter ? r->model->id : (struct str){ 0 });
 	for (size_t i = 0; i < p->n_mm; i++)
 		mm[i] = (struct kv_mm_item){ .hash = p->mm[i].hash, .offset_tok = p->mm[i].offset_tok, .len_tok = p->mm[i].len_tok };
-	r->keys = (struct kv_prompt){ .n_tok = (uint32_t)p->n };
+	r->keys = (struct kv_prompt){ .n_tok = (uint32_t)(p->n + p->rest_tok) };
 	for (uint32_t i = 0; i < r->model->n_block_sizes && i < KV_MAX_SIZES; i++) {
 		uint32_t size = r->model->block_sizes[i];
 		uint64_t *keys = arena_new(&r->arena, uint64_t, p->n / size);
@@ -109,6 +109,7 @@ void gate_ask(struct gate_req *r)
 	struct brain_ask a = {
 		.model = r->model_name,
 		.prompt = r->prompt ? &r->keys : NULL,
+		.prefix_only = r->prompt && r->prompt->rest_tok,
 		.no_ids_why = r->ids_why,
 		.no_lookup = r->facts.no_lookup,
 		.prompt_tok_estimate = estimate(r),

@@ -159,7 +159,7 @@ struct gate_req {
 	struct gate_ids_call *ids_call; /* this request leads it */
 	struct text_ids *ids;
 	struct model *ids_model; /* made by this one; NULL: by a worker, or remembered */
-	const char *ids_why; /* static: why there are none */
+	const char *ids_why; /* static: why there are none, or not all */
 	const struct text_prompt *prompt; /* the one that is keyed */
 	struct kv_prompt keys;
 

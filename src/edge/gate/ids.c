@@ -2,6 +2,8 @@
  *
  * A question belongs to the prompt, not to the request: equal prompts that come meanwhile wait for the same answer, and a
  * late answer still fills the cache. A request waits for its budget and no longer; it is never refused for want of ids.
+ * Of a prompt with images the tokenizer here knows the beginning only: a worker is asked where one renders, and when none does, or not in
+ * time, the beginning is what the request goes with.
  * Budgets are equal, so the waiting requests lie in the order of their deadlines and one timer serves them all. */
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +37,10 @@ void gate_ids_turn(struct gate_req *r) { gate_ask(r); }
 
 static void take_ids(struct gate_req *r, struct text_ids *ids, const char *source)
 {
+	bool prefix = text_ids_is_prefix(ids);
 	r->ids = ids;
-	count(r, source);
-	go_on(r, NULL);
+	count(r, prefix ? "prefix" : source);
+	go_on(r, prefix ? "prefix" : NULL);
 }
 
 static void no_ids(struct gate_req *r, const char *why)
@@ -93,6 +96,17 @@ static void arm(struct gate *g)
 	io_timer_at(g->ids_timer, mono_add_us(first->t_ids, g->opts.tokens_budget_us));
 }
 
+static void over_budget(struct gate_req *r)
+{
+	struct gate_ids_call *c = r->ids_call;
+	struct text_ids *prefix = c && !c->away && c->ours ? text_ids_ref(c->ours) : NULL;
+	gate_ids_leave(r);
+	if (prefix)
+		take_ids(r, prefix, "local");
+	else
+		no_ids(r, "budget_over");
+}
+
 void gate_ids_on_timer(void *arg)
 {
 	struct gate *g = arg;
@@ -101,8 +115,7 @@ void gate_ids_on_timer(void *arg)
 		struct gate_req *r = container_of(g->ids_waiting.next, struct gate_req, ids_node);
 		if (mono_before(now, mono_add_us(r->t_ids, g->opts.tokens_budget_us)))
 			break;
-		gate_ids_leave(r);
-		no_ids(r, "budget_over");
+		over_budget(r);
 	}
 	arm(g);
 }
@@ -200,11 +213,16 @@ static void call_free(struct gate_ids_call *c)
 	free(c);
 }
 
-/* The answer goes to the cache, to those who wait there, and to the leader. */
+/* The answer goes to the cache, to those who wait there, and to the leader. Without one a prefix made here has to do. */
 static void call_tell(struct gate_ids_call *c, enum err e, struct text_ids *ids)
 {
 	struct gate *g = c->gate;
 	struct gate_req *leader = c->leader;
+	if (e != ERR_OK && c->ours) {
+		e = ERR_OK;
+		ids = c->ours;
+	}
+	bool local = ids && ids == c->ours;
 	if (leader)
 		leader->ids_call = NULL;
 	c->leader = NULL;
@@ -212,18 +230,18 @@ static void call_tell(struct gate_ids_call *c, enum err e, struct text_ids *ids)
 		text_cache_fill(g->cache, c->digest, ids);
 	else
 		text_cache_fail(g->cache, c->digest, e);
-	if (leader && e == ERR_OK && c->ours)
+	if (leader && local)
 		leader->ids_model = model_ref(c->model);
 	if (leader)
-		answered(leader, e, ids, c->ours ? "local" : "call");
+		answered(leader, e, ids, local ? "local" : "call");
 }
 
 static void call_over(struct gate_ids_call *c, enum err e, struct text_ids *ids)
 {
 	struct gate *g = c->gate;
-	if (c->comparing && e == ERR_OK)
+	if (c->ours && e == ERR_OK)
 		gate_local_compare(g, c->model, c->ours, ids);
-	else if (!c->comparing)
+	if (!c->comparing)
 		call_tell(c, e, ids);
 	call_free(c);
 	text_ids_unref(ids);
@@ -386,11 +404,13 @@ static enum err to_worker(struct gate_ids_call *c)
 	return call_send(c);
 }
 
-static enum err lead(struct gate_req *r)
+/* prefix: made here, NULL: none. */
+static enum err lead(struct gate_req *r, struct text_ids *prefix)
 {
-	struct gate_ids_call *c = gate_ids_call_new(r, NULL);
+	struct gate_ids_call *c = gate_ids_call_new(r, prefix ? r->model->tokenizer : NULL);
 	if (!c)
 		return ERR_LIMIT;
+	c->ours = prefix ? text_ids_ref(prefix) : NULL;
 	enum err e = to_worker(c);
 	if (e != ERR_OK) {
 		call_free(c);
@@ -411,12 +431,15 @@ static void compare(struct gate_ids_call *c)
 		call_free(c);
 }
 
-static bool to_be_compared(struct model *m, bool from_workers) { return from_workers && model_check_due(m); }
+static bool to_be_compared(struct model *m, bool from_workers, const struct text_ids *ids)
+{
+	return from_workers && !text_ids_is_prefix(ids) && model_check_due(m);
+}
 
 static void local_done(struct gate_req *r, struct text_ids *ids)
 {
 	struct model *m = r->model->tokenizer;
-	struct gate_ids_call *c = to_be_compared(m, r->model->text_from_workers) ? gate_ids_call_new(r, m) : NULL;
+	struct gate_ids_call *c = to_be_compared(m, r->model->text_from_workers, ids) ? gate_ids_call_new(r, m) : NULL;
 	text_cache_fill(r->gate->cache, r->facts.digest, ids);
 	if (c) {
 		c->ours = text_ids_ref(ids);
@@ -435,9 +458,11 @@ void gate_local_back(void *arg)
 		call_free(c);
 		return;
 	}
+	if (c->local_err == ERR_OK && text_ids_is_prefix(c->ours) && c->from_workers && to_worker(c) == ERR_OK)
+		return;
 	if (c->local_err == ERR_OK) {
 		call_tell(c, ERR_OK, c->ours);
-		if (to_be_compared(c->model, c->from_workers))
+		if (to_be_compared(c->model, c->from_workers, c->ours))
 			compare(c);
 		else
 			call_free(c);
@@ -457,7 +482,12 @@ static bool find_here(struct gate_req *r)
 	struct text_ids *ids = NULL;
 	switch (gate_local(r, &ids, &c)) {
 	case GATE_LOCAL_DONE:
-		local_done(r, ids);
+		if (text_ids_is_prefix(ids) && r->model->text_from_workers && lead(r, ids) == ERR_OK) {
+			text_ids_unref(ids);
+			wait_for_ids(r);
+		} else {
+			local_done(r, ids);
+		}
 		return true;
 	case GATE_LOCAL_AWAY:
 		c->leader = r;
@@ -481,7 +511,7 @@ static void find_ids(struct gate_req *r)
 	}
 	if (find_here(r))
 		return;
-	enum err e = r->model->text_from_workers ? lead(r) : ERR_UNSUPPORTED;
+	enum err e = r->model->text_from_workers ? lead(r, NULL) : ERR_UNSUPPORTED;
 	if (e == ERR_OK) {
 		wait_for_ids(r);
 		return;
@@ -514,7 +544,7 @@ static void given_ids(struct gate_req *r)
 {
 	struct text_span *lists_ = arena_new(&r->arena, struct text_span, r->facts.n_ids);
 	for (size_t i = 0; i < r->facts.n_ids; i++)
-		lists_[i] = (struct text_span){ r->facts.ids[i].p, r->facts.ids[i].n };
+		lists_[i] = (struct text_span){ .p = r->facts.ids[i].p, .n = r->facts.ids[i].n };
 	take_ids(r, text_ids_from(lists_, r->facts.n_ids), "given");
 }
 

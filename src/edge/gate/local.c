@@ -84,6 +84,7 @@ static void away(void *arg)
 	struct text_local *l = model_local(c->model);
 	c->local_err = ERR_UNSUPPORTED;
 	c->local_why = "distrusted";
+	job.prefix_will_do = true;
 	if (!l)
 		return;
 	struct text_local_scratch *s = text_local_scratch_new(l, JOB_CACHE_BYTES);
@@ -104,18 +105,20 @@ static enum gate_local send_away(struct gate_req *r, struct model *m, struct gat
 }
 
 /* AGAIN: too much new text for the loop. */
-static enum err ids_now(struct gate_req *r, struct model *m, enum text_form form, struct text_ids **ret_ids, const char **ret_why)
+static enum err ids_now(struct gate_req *r, enum text_form form, bool prefix_will_do, struct text_ids **ret_ids, const char **ret_why)
 {
+	struct model *m = r->model->tokenizer;
 	struct text_local *l = model_local(m);
 	struct text_local_job job = job_of(form, (struct str){ r->body, r->body_bytes }, gate_shared_memo(r->gate->shared));
 	*ret_why = "distrusted";
 	job.max_new_bytes = GATE_LOCAL_NEW_BYTES;
+	job.prefix_will_do = prefix_will_do;
 	return l ? text_local_ids(scratch_of(r->gate, m, l), &job, ret_ids, ret_why) : ERR_UNSUPPORTED;
 }
 
 bool gate_local_only(struct gate_req *r, enum text_form form, struct text_ids **ret_ids, const char **ret_why)
 {
-	enum err e = ids_now(r, r->model->tokenizer, form, ret_ids, ret_why);
+	enum err e = ids_now(r, form, false, ret_ids, ret_why);
 	if (e == ERR_AGAIN)
 		*ret_why = "too_long";
 	return e == ERR_OK;
@@ -136,7 +139,7 @@ enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct
 	enum text_form form;
 	bool keyed = gate_text_form(r, &form);
 	must(keyed);
-	enum err e = ids_now(r, m, form, ret_ids, &why);
+	enum err e = ids_now(r, form, true, ret_ids, &why);
 	if (e == ERR_OK)
 		return GATE_LOCAL_DONE;
 	if (e == ERR_AGAIN)
@@ -155,6 +158,7 @@ void gate_local_digest(struct gate_req *r)
 
 /* ---- is it right? */
 
+/* Of a prefix what it is the beginning of may go on. */
 static size_t first_difference(const struct text_ids *a, const struct text_ids *b, size_t *ret_prompt)
 {
 	for (size_t p = 0; p < a->n && p < b->n; p++) {
@@ -163,7 +167,7 @@ static size_t first_difference(const struct text_ids *a, const struct text_ids *
 		while (i < n && x->ids[i] == y->ids[i])
 			i++;
 		*ret_prompt = p;
-		if (i < n || x->n != y->n)
+		if (i < x->n || (i < y->n && !x->rest_tok))
 			return i;
 	}
 	*ret_prompt = MIN(a->n, b->n);
@@ -179,7 +183,8 @@ void gate_local_compare(struct gate *g, struct model *m, const struct text_ids *
 	struct str word = at == SIZE_MAX ? STR("same") : STR("different");
 	obs_add(g->metrics, obs_find(g->metrics, GATE_M_COMPARED, &word), 1);
 	if (at == SIZE_MAX) {
-		model_agreed(m);
+		if (!text_ids_is_prefix(ours))
+			model_agreed(m);
 		return;
 	}
 	model_differed(m, at, length_of(ours, prompt), length_of(theirs, prompt));
@@ -189,7 +194,7 @@ void gate_local_compare(struct gate *g, struct model *m, const struct text_ids *
 void gate_local_usage(struct gate_req *r)
 {
 	uint64_t ours = 0;
-	if (!r->ids_model || !r->ids || r->usage.prompt_tok == API_TOK_UNKNOWN || r->worker_status != 200)
+	if (!r->ids_model || !r->ids || text_ids_is_prefix(r->ids) || r->usage.prompt_tok == API_TOK_UNKNOWN || r->worker_status != 200)
 		return;
 	for (size_t i = 0; i < r->ids->n; i++)
 		ours += r->ids->prompts[i].n;

@@ -229,6 +229,36 @@ static void a_receipt_tells_the_whole_story(void **state)
 	brain_free(b);
 }
 
+/* Of a prompt with images the beginning is known: more cached tokens and another length are no faults, fewer are. */
+static void a_prefix_is_held_against_less_only(void **state)
+{
+	(void)state;
+	static const struct { bool prefix_only; uint32_t cached_tok; uint64_t exact; } rows[] = {
+		{ true, 0, 1 }, { true, 160, 1 }, { false, 160, 0 }, { false, 0, 1 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct brain *b = fresh(BRAIN_KV, 1);
+		struct arena mem;
+		struct brain_plan p;
+		struct brain_receipt r;
+		const struct brain_worker_view *v;
+		struct kv_prompt prompt = prompt_of(1, 20);
+		arena_init(&mem, 0);
+		add(b, "http://a", 1);
+		struct brain_ask a = { .model = STR("m"), .prompt = &prompt, .kv_routed = true, .prefix_only = rows[i].prefix_only, .request_id = "r" };
+		assert_int_equal(brain_ask(b, &a, at_ms(10), &p), ERR_OK);
+		assert_true(brain_receipt_find(b, STR("r"), &mem, &r));
+		assert_string_equal(r.ids, rows[i].prefix_only ? "prefix" : "keys");
+		brain_tell(b, &(struct brain_tell){ .ticket = p.ticket, .kind = BRAIN_TELL_USAGE, .prompt_tok = 900, .cached_tok = rows[i].cached_tok }, at_ms(20));
+		brain_tell(b, &(struct brain_tell){ .ticket = p.ticket, .kind = BRAIN_TELL_END }, at_ms(30));
+		assert_int_equal(brain_workers(b, &v, &mem), 1);
+		assert_int_equal(v[0].predictions, 1);
+		assert_int_equal(v[0].predicted_exact, rows[i].exact);
+		arena_done(&mem);
+		brain_free(b);
+	}
+}
+
 static void old_receipts_make_room(void **state)
 {
 	(void)state;
@@ -519,7 +549,7 @@ static void case_smg_1692_two_thousand_workers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_is_found_by_the_clients_id_too), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(old_receipts_make_room),
+		cmocka_unit_test(any_mix_ends_at_zero), cmocka_unit_test(a_receipt_is_found_by_the_clients_id_too), cmocka_unit_test(a_receipt_tells_the_whole_story), cmocka_unit_test(a_prefix_is_held_against_less_only), cmocka_unit_test(old_receipts_make_room),
 		cmocka_unit_test(block_sizes_of_events_win_over_metrics), cmocka_unit_test(a_prompt_in_flight_counts_as_held_after_its_plan),
 		cmocka_unit_test(a_prompt_that_ended_well_stays_held_until_its_events_had_time), cmocka_unit_test(without_events_nothing_is_waited_for),
 		cmocka_unit_test(what_a_prompt_left_must_be_told),

@@ -129,7 +129,7 @@ static void given_ids_are_copied(void **state)
 {
 	(void)state;
 	uint32_t a[] = { 1, 2 }, b[] = { 3 };
-	struct text_span lists[] = { { a, 2 }, { b, 1 }, { NULL, 0 } };
+	struct text_span lists[] = { { a, 2, 0 }, { b, 1, 7 }, { NULL, 0, 0 } };
 	struct text_ids *t = text_ids_from(lists, 3);
 	a[0] = 9;
 	assert_true(t->n == 3 && t->prompts[0].ids[0] == 1 && t->prompts[1].n == 1 && t->prompts[2].n == 0);

@@ -16,7 +16,7 @@ static struct text_ids *ids_of(uint32_t first, size_t n)
 {
 	uint32_t *p = calloc(n, sizeof(*p));
 	p[0] = first;
-	struct text_span s = { p, n };
+	struct text_span s = { p, n, 0 };
 	struct text_ids *t = text_ids_from(&s, 1);
 	free(p);
 	return t;

@@ -526,11 +526,95 @@ static void civil_days(void **state)
 	}
 }
 
+/* ---- images: what comes before them */
+
+#define IMAGE "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:,\"}}"
+#define SYSTEM "{\"role\":\"system\",\"content\":\"be brief\"},"
+#define USER(parts) "{\"role\":\"user\",\"content\":[" parts "]}"
+#define TEXT_PART(text) "{\"type\":\"text\",\"text\":\"" text "\"}"
+
+/* The text of the ids, or why there are none. */
+static void before_media(struct model *m, const char *messages, const char *want, size_t n_media)
+{
+	struct buf body, text;
+	struct text_ids *ids;
+	const char *why = NULL;
+	buf_init(&body, 1 << 16);
+	buf_init(&text, 1 << 16);
+	assert_int_equal(buf_printf(&body, "{\"messages\":[%s]}", messages), ERR_OK);
+	struct text_local_job job = chat(buf_str(&body));
+	assert_int_equal(text_local_ids(m->s, &job, &ids, &why), ERR_UNSUPPORTED);   /* it is no whole prompt */
+	job.prefix_will_do = true;
+	enum err e = text_local_ids(m->s, &job, &ids, &why);
+	if (e != ERR_OK) {
+		assert_string_equal(why, want);
+	} else {
+		const struct text_prompt *p = &ids->prompts[0];
+		assert_true(text_ids_is_prefix(ids));
+		assert_int_equal(tok_decode(text_local_tok(m->l), &(struct tok_decode_job){ .ids = p->ids, .n = p->n }, &text), ERR_OK);
+		assert_int_equal(buf_add_byte(&text, 0), ERR_OK);
+		assert_string_equal(text.p, want);
+		assert_in_range(p->rest_tok, n_media * TEXT_MEDIA_TOK, n_media * TEXT_MEDIA_TOK + 64);
+		text_ids_unref(ids);
+	}
+	buf_done(&body);
+	buf_done(&text);
+}
+
+static void images_in_text(void **state)
+{
+	struct model m = { 0 };
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ 0 },
+		STR("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}")), ERR_OK);
+	/* they stand before their message's text */
+	before_media(&m, SYSTEM USER(TEXT_PART("what?") "," IMAGE), "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>", 1);
+	before_media(&m, SYSTEM USER(IMAGE "," TEXT_PART("what?")) "," USER(IMAGE), "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>", 2);
+	before_media(&m, USER(IMAGE), "<|im_start|>", 1);
+	before_media(&m, "{\"role\":\"system\",\"content\":[" IMAGE "]}," USER(TEXT_PART("a")), "media_in_system", 0);
+	before_media(&m, USER("{\"type\":\"image_url\",\"image_url\":{\"url\":\"x\"},\"size\":3}"), "part_kind", 0);
+	done(&m);
+}
+
+static void images_in_lists(void **state)
+{
+	struct model m = { 0 };
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ 0 },
+		STR("{% for m in messages %}<|im_start|>{{ m.role }}\n{% for c in m.content %}{% if c.type == 'image' %}<s>IMG</s>{% else %}{{ c.text }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}")),
+		ERR_OK);
+	before_media(&m, SYSTEM USER(TEXT_PART("line\\nwhat is this?") "," IMAGE), "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>", 1);
+	before_media(&m, SYSTEM USER(TEXT_PART("</think>x") "," IMAGE "," IMAGE), "<|im_start|>system\nbe brief<|im_end|>\n<|im_start|>user\n</think>", 2);
+	before_media(&m, USER(IMAGE), "<|im_start|>", 1);
+	/* half of a special token may go on in what follows: no cut behind its beginning */
+	before_media(&m, USER(TEXT_PART("\\n<|im_sta") "," IMAGE), "<|im_start|>", 1);
+	done(&m);
+	assert_int_equal(load_with(&m, (struct text_local_files){ 0 }, STR("{% for m in messages %}{% for c in m.content %}{{ c.type }}{% endfor %}{% endfor %}")), ERR_OK);
+	before_media(&m, USER(IMAGE), "media_too_early", 0);
+	done(&m);
+	/* a system text that goes when there are images: what the worker renders counts */
+	assert_int_equal(load_with(&m, (struct text_local_files){ 0 },
+		STR("{% for m in messages %}{% for c in m.content %}{% endfor %}{% endfor %}<s>go {% if messages[1].content[0].type == 'image' %}look</s>{% else %}{{ messages[0].content[0].text }}</s>{% endif %}x")), ERR_OK);
+	before_media(&m, SYSTEM USER(IMAGE), "<s>", 1);
+	done(&m);
+}
+
+static void images_first(void **state)
+{
+	struct model m = { 0 };
+	struct text_local_files f = { .known_version = true };
+	(void)state;
+	f.text[TEXT_FILE_MODEL] = STR("{\"model_type\":\"paligemma\"}");
+	assert_int_equal(load_with(&m, f, STR("<s>{{ messages[0].content }}")), ERR_OK);
+	before_media(&m, USER(IMAGE), "media_first", 0);
+	done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
 		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
 		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
-		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(civil_days) };
+		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(images_in_text), cmocka_unit_test(images_in_lists), cmocka_unit_test(images_first), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,10 +94,30 @@ static void join_lines(struct golden *g, size_t i, struct buf *b)
 	}
 }
 
+/* The last cut of every beginning of a text stays one, whatever the text goes on with. */
+static size_t check_last_cuts(struct golden *g, const char *name, struct str text)
+{
+	size_t seen = 0;
+	for (size_t n = 1; n < text.n; n += 1 + n / 3) {
+		size_t at = tok_cut_last(g->t, str_sub(text, 0, n));
+		enum tok_from from;
+		assert_true(at < n);
+		if (!at)
+			continue;
+		for (size_t c = 0, k; c != at; c += k) {
+			k = tok_cut_next(g->t, str_skip(text, c), 1, &from);
+			assert_true(k && c + k <= at);      /* it is one of the whole text's */
+		}
+		check_cut(g, name, str_sub(text, 0, at), str_skip(text, at), from);
+		seen++;
+	}
+	return seen;
+}
+
 static void test_cuts_are_safe(void **state)
 {
 	(void)state;
-	size_t seen = 0;
+	size_t seen = 0, last = 0;
 	struct buf lines;
 	buf_init(&lines, 1 << 20);
 	for (size_t k = 0; GOLDEN[k]; k++) {
@@ -107,11 +127,12 @@ static void test_cuts_are_safe(void **state)
 			seen += check_cuts(&g, GOLDEN[k], g.texts[i]);
 			join_lines(&g, i, &lines);
 			seen += check_cuts(&g, GOLDEN[k], buf_str(&lines));
+			last += check_last_cuts(&g, GOLDEN[k], buf_str(&lines));
 		}
 		golden_close(&g);
 	}
 	buf_done(&lines);
-	assert_true(seen > 2500);
+	assert_true(seen > 2500 && last > 1000);
 }
 
 /* gigatoken-like splice bug, ours [facts 25]: Metaspace `first` acts at the very start only. */
