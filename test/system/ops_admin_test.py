@@ -112,6 +112,10 @@ def test_decisions(start):
     for query in ("last=x", "last=0", "last=-1", "last", "first=1", "last=1&x=2"):
         r = admin(g, f"/api/v1/decisions?{query}")
         assert r.status == 400 and "allowed is last=N" in r.json["error"]["message"], query
+    assert len(admin(g, "/api/v1/decisions?last=%32").json["decisions"]) == 2
+    for query, what in (("last=5&last=6", "twice"), ("last=%3", "hexadecimal"), ("last=%zz", "hexadecimal"), ("last=%00", "hexadecimal"), ("last=5%00", "hexadecimal")):
+        r = admin(g, f"/api/v1/decisions?{query}")
+        assert r.status == 400 and what in r.json["error"]["message"], (query, r.content)
     d = admin(g, f"/api/v1/decisions/{ids[2]}").json
     assert d == {**got[0], "age_ms": d["age_ms"]} and d["outcome"] == "done" and d["ids"] == "keys"
     assert len(d["candidates"]) == 2 and sum(c["chosen"] for c in d["candidates"]) == 1
@@ -138,7 +142,8 @@ def test_the_access_line_tells_the_whole_request(start):
 
 def test_explain_sends_nothing(start):
     fleet, g = fleet_and_gateway(start)
-    body = {"model": "m", "messages": [{"role": "user", "content": words(200)}], "max_tokens": 2}
+    text = words(200)
+    body = {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 2}
     dry = admin(g, "/api/v1/explain?path=/v1/chat/completions", "POST", body)
     assert dry.status == 200, dry.content
     d = dry.json["decision"]
@@ -148,6 +153,12 @@ def test_explain_sends_nothing(start):
     assert eventually(lambda: sum(w["index_blocks"] for w in g.workers()) > 3, 3)
     again = admin(g, "/api/v1/explain?path=/v1/chat/completions", "POST", body).json["decision"]
     assert next(c for c in again["candidates"] if c["chosen"])["worker"] == real.headers["x-kvasir-worker"]
+    escaped = admin(g, "/api/v1/explain?path=%2Fv1%2Fcompletions", "POST", {"model": "m", "prompt": text})
+    assert escaped.status == 200 and escaped.json["prompt_tokens"] < dry.json["prompt_tokens"], escaped.content
+    for query in ("path=%2", "path=/v1/completions&path=/v1/completions", "path", "path=", "last=1"):
+        r = admin(g, f"/api/v1/explain?{query}", "POST", body)
+        assert r.status == 400 and "allowed is path=PATH" in r.json["error"]["message"], query
+    assert admin(g, "/api/v1/explain?path=%252Fv1%252Fcompletions", "POST", body).status == 404
     assert admin(g, "/api/v1/explain", "POST", {**body, "model": "nobody"}).status == 404
     assert admin(g, "/api/v1/explain", "POST", b"{").status == 400
     assert fleet.process.running()
@@ -216,3 +227,12 @@ def test_a_client_that_does_not_read_gets_no_more_pieces_and_one_that_leaves_end
         assert admin(g, "/livez").status == 200
         assert slow.response().content.endswith(b"\n")
     assert g.rss() - before < 8 << 20 and fleet.process.running()
+
+
+def test_broken_http_is_answered_in_words(start):
+    _, g = fleet_and_gateway(start)
+    for head, status in ((b"GET /livez HTTP/1.1\r\n\r\n", 400), (b"nonsense\r\n\r\n", 400), (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 40000, 431)):
+        with client.Client(g.admin) as c:
+            c.send(head)
+            r = c.response()
+            assert r.status == status and r.json["error"]["code"] and r.json["error"]["message"], r.content

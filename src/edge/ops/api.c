@@ -275,17 +275,6 @@ void ops_put_receipt(const struct ops *o, const struct brain_receipt *r, struct 
 
 enum { LAST_DEFAULT = 20 };
 
-bool ops_last(struct str query, uint64_t *ret_n)
-{
-	for (struct str pair, key, value; query.n > 0;) {
-		str_cut(query, '&', &pair, &query);
-		(void)str_cut(pair, '=', &key, &value);
-		if (!str_eq(key, STR("last")) || !str_to_u64(value, ret_n) || *ret_n == 0)
-			return false;
-	}
-	return true;
-}
-
 bool ops_decisions_open(struct ops_page *p)
 {
 	ops_page_open(p, "decisions");

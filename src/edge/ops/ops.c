@@ -1,12 +1,13 @@
 /* The admin server: a table of paths. State is read while it is answered; nothing is cached. */
 #include "ops/ops_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "wire/url.h"
 
 /* A request under way: its body is still coming (only explain has one), or its answer is written in pieces. */
-struct pending { struct ops *ops; struct buf body; bool over, asked; struct ops_page *page; };
+struct pending { struct ops *ops; struct buf path, body; bool over, asked; struct ops_page *page; };
 
 void ops_reply_json(struct http_req *r, int status, const struct buf *b)
 {
@@ -14,11 +15,9 @@ void ops_reply_json(struct http_req *r, int status, const struct buf *b)
 	http_reply(r, status, none, STR("application/json"), buf_str(b));
 }
 
-void ops_reply_error(struct http_req *r, int status, const char *code, const char *message)
+static bool put_error(struct buf *b, const char *code, const char *message)
 {
-	struct buf b;
-	buf_init(&b, 8192);
-	struct json_writer w = json_writer(&b);
+	struct json_writer w = json_writer(b);
 	json_put_open(&w, '{');
 	json_put_key(&w, STR("error"));
 	json_put_open(&w, '{');
@@ -26,7 +25,14 @@ void ops_reply_error(struct http_req *r, int status, const char *code, const cha
 	ops_str(&w, "code", str_of(code));
 	json_put_close(&w, '}');
 	json_put_close(&w, '}');
-	ops_reply_json(r, json_writer_done(&w) == ERR_OK ? status : 500, &b);
+	return json_writer_done(&w) == ERR_OK;
+}
+
+void ops_reply_error(struct http_req *r, int status, const char *code, const char *message)
+{
+	struct buf b;
+	buf_init(&b, 8192);
+	ops_reply_json(r, put_error(&b, code, message) ? status : 500, &b);
 	buf_done(&b);
 }
 
@@ -137,20 +143,18 @@ static const struct route *route_of(struct str path)
 
 /* ---- server callbacks */
 
-static struct str explain_path(struct str query)
+static void bad_query(struct http_req *r, const char *what, const char *allowed)
 {
-	for (struct str pair, key, value; query.n > 0;) {
-		str_cut(query, '&', &pair, &query);
-		if (str_cut(pair, '=', &key, &value) && str_eq(key, STR("path")) && value.n > 0)
-			return value;
-	}
-	return STR("/v1/chat/completions");
+	char message[256];
+	snprintf(message, sizeof(message), "the query is not understood: %s; allowed is %s", what, allowed);
+	ops_reply_error(r, 400, "bad_request", message);
 }
 
 static struct pending *pending_new(struct ops *o, struct http_req *r)
 {
 	struct pending *p = must_calloc(1, sizeof(*p));
 	p->ops = o;
+	buf_init(&p->path, OPS_MAX_QUERY);
 	buf_init(&p->body, (size_t)conf_store_now(o->store)->opts.gate.max_body_bytes);
 	r->user = p;
 	return p;
@@ -164,11 +168,14 @@ static void on_request(void *arg, struct http_req *r)
 	bool get = str_eq(r->method, STR("GET")) || str_eq(r->method, STR("HEAD"));
 	const struct route *route = route_of(r->path);
 	uint64_t last;
+	const char *what;
 	r->user = NULL;
 	if (str_eq(r->path, EXPLAIN) && str_eq(r->method, STR("POST"))) {
-		pending_new(o, r);
-	} else if (route != NULL && get && str_eq(r->path, STR(DECISIONS)) && !ops_last(r->query, &last)) {
-		ops_reply_error(r, 400, "bad_request", "the query is not understood: allowed is last=N, a number from 1 up");
+		what = ops_query(r->query, STR("path"), &pending_new(o, r)->path);
+		if (what != NULL)
+			bad_query(r, what, "path=PATH, /v1/chat/completions where it is not said");
+	} else if (route != NULL && get && str_eq(r->path, STR(DECISIONS)) && (what = ops_last(r->query, &last)) != NULL) {
+		bad_query(r, what, "last=N, a number from 1 up");
 	} else if (route != NULL && get && route->parts != NULL) {
 		bool text = str_eq(r->path, STR(METRICS));
 		pending_new(o, r)->page = ops_page_start(o, r, text ? STR("text/plain; version=0.0.4; charset=utf-8") : STR("application/json"), route->parts);
@@ -195,6 +202,7 @@ static void pending_free(struct http_req *r)
 	struct pending *p = r->user;
 	if (p == NULL)
 		return;
+	buf_done(&p->path);
 	buf_done(&p->body);
 	if (p->page != NULL)
 		ops_page_free(p->page);
@@ -212,7 +220,7 @@ static void on_body_end(struct http_req *r)
 		return;
 	}
 	p->asked = true;
-	ops_explain(p->ops, r, explain_path(r->query), buf_str(&p->body));
+	ops_explain(p->ops, r, p->path.n > 0 ? buf_str(&p->path) : STR("/v1/chat/completions"), buf_str(&p->body));
 }
 
 static void on_drain(struct http_req *r)
@@ -233,7 +241,19 @@ static void on_gone(struct http_req *r, enum err why)
 
 static void on_done(struct http_req *r) { pending_free(r); }
 
-static const struct http_server_ops server_ops = { .on_request = on_request, .on_body = on_body, .on_body_end = on_body_end, .on_drain = on_drain, .on_gone = on_gone, .on_done = on_done };
+/* HTTP that cannot be read is answered in words, as everything else here is. */
+static void on_refuse(void *arg, const struct http_refusal *x)
+{
+	struct http_headers none = { 0 };
+	struct buf b;
+	(void)arg;
+	buf_init(&b, 1024);
+	if (put_error(&b, err_label(x->why), err_text(x->why)))
+		http_refuse(x, none, buf_str(&b));
+	buf_done(&b);
+}
+
+static const struct http_server_ops server_ops = { .on_request = on_request, .on_body = on_body, .on_body_end = on_body_end, .on_drain = on_drain, .on_gone = on_gone, .on_done = on_done, .on_refuse = on_refuse };
 
 enum err ops_new(const struct ops_opts *p, const struct io_addr *bind, struct ops **ret_ops)
 {

@@ -78,8 +78,13 @@ void ops_explain(struct ops *o, struct http_req *r, struct str target, struct st
 void ops_explain_gone(struct ops *o, struct http_req *r);
 void ops_explain_free(struct ops *o);
 
-/* The query of decisions: last=N or nothing. False: something else. */
-bool ops_last(struct str query, uint64_t *ret_n);
+/* query.c: NULL when good, else what is wrong. The value of the one key that may stand in a query is appended, escapes undone;
+ * nothing is where the query is empty. */
+enum { OPS_MAX_QUERY = 4096 };
+const char *ops_query(struct str query, struct str key, struct buf *value);
+/* The query of decisions: last=N or nothing. */
+const char *ops_last(struct str query, uint64_t *ret_n);
+
 void ops_reply_json(struct http_req *r, int status, const struct buf *b);
 void ops_reply_error(struct http_req *r, int status, const char *code, const char *message);
 

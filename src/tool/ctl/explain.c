@@ -159,14 +159,16 @@ static int ask_body(const struct args *a)
 	struct buf body = { 0 };
 	char *z = str_dup(a->body_file);
 	enum err e = str_eq(a->body_file, STR("-")) ? io_input_read(64 << 20, &body) : io_file_read(z, 64 << 20, &body);
+	struct buf target;
 	int code = 1;
-	if (e == ERR_OK) {
-		char target[512];
-		snprintf(target, sizeof(target), "/api/v1/explain?path=%.*s", STR_ARG(a->path));
-		code = ask(a, STR("POST"), str_of(target), buf_str(&body));
-	} else {
+	buf_init(&target, 4096);
+	if (e != ERR_OK)
 		fprintf(stderr, "kvasir: cannot read %s: %s\n", z, err_text(e));
-	}
+	else if (buf_add(&target, STR("/api/v1/explain?path=")) != ERR_OK || url_put_escaped(&target, a->path) != ERR_OK)
+		fprintf(stderr, "kvasir explain: the path is too long\n");
+	else
+		code = ask(a, STR("POST"), buf_str(&target), buf_str(&body));
+	buf_done(&target);
 	free(z);
 	buf_done(&body);
 	return code;
