@@ -69,6 +69,29 @@ def test_check_looks_at_what_a_pool_names(tmp_path):
     assert f"{pool}:6:27: spec.tokenizer.hub.repo: 'a/b/c' is no repository: must be ORG/NAME" in r.stdout and "spec.tokenizer.hub.revision: 'x y' is no revision" in r.stdout, r.stdout
 
 
+def test_check_prints_a_fault_as_one_line_whatever_it_quotes(tmp_path):
+    pool, listed = tmp_path / "p.yaml", tmp_path / "workers.txt"
+    pool.write_text(POOL + '  workers: [{url: http://a:1, accelerator: "x\\nother.yaml:1:2: forged"}]\n  discovery: {file: workers.txt}\n'
+                    '  tokenizer: {path: "m\\e[31m\\n/etc:3:4: forged"}\n  "a\\rb\\u009bc": 1\n')
+    listed.write_bytes(b"http://b:1 a\x1b[2J\rb=1\nhttp://c:1 \xff\xfe=2\nhttp://d:1 \xe2\x80\xa8=3\nhttp://e:1 b\0c=1\n")
+    r = subprocess.run([BIN_DIR / "kvasir", "check", pool], capture_output=True, timeout=20, check=False)
+    lines = r.stdout.decode().split("\n")
+    assert r.returncode == 1 and all(line.startswith((f"{pool}:", f"{listed}:")) for line in lines[:-1]), r.stdout
+    assert not [c for c in r.stdout.decode().replace("\n", "") if ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u2028"], r.stdout
+    for want in (r"x\x0aother.yaml:1:2: forged", r"m\x1b[31m\x0a/etc:3:4: forged", r"a\x0db\xc2\x9bc", r"a\x1b[2J\x0db", r"\xff\xfe", r"\xe2\x80\xa8"):
+        assert want in r.stdout.decode(), (want, r.stdout)
+    assert f"{listed}:4:1: the line holds a NUL byte" in r.stdout.decode(), r.stdout
+
+
+def test_a_name_with_a_nul_is_refused(tmp_path):
+    pool, listed, key = tmp_path / "p.yaml", tmp_path / "workers.txt", tmp_path / "key"
+    listed.write_text("http://b:1\n")
+    key.write_text("sesame\n")
+    pool.write_text(POOL + '  discovery: {file: "workers.txt\\0x"}\n  apiKeyFile: "%s\\0x"\n  tokenizer: {path: "%s\\0x"}\n' % (key, tmp_path))
+    r = kvasir("check", pool)
+    assert r.returncode == 1 and r.stdout.count("holds a NUL byte") == 3, r.stdout
+
+
 def test_the_guides_examples_are_good(tmp_path):
     """as they stand, on a machine that has none of what an example might name"""
     guide = pathlib.Path(__file__).parents[2] / "doc" / "guide"

@@ -25,7 +25,9 @@ void conf_faults_init(struct conf_faults *f);
 void conf_faults_done(struct conf_faults *f);
 struct conf_place { struct str file; unsigned line, col; };
 void conf_fault_add(struct conf_faults *f, struct conf_place at, struct str path, const char *fmt, ...) printf_like(4, 5);
-/* "pools.yaml:3:12: spec.workers[0].url: ..." without a newline. */
+/* "pools.yaml:3:12: spec.workers[0].url: ..." without a newline; control bytes of names and texts are written \xNN,
+ * so a fault is one line, whatever it quotes. */
+enum { CONF_FAULT_MAX_BYTES = 1 << 16 };   /* what b should hold */
 must_use enum err conf_fault_print(struct buf *b, const struct conf_fault *f);
 
 #endif

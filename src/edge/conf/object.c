@@ -2,6 +2,7 @@
 #include "conf/conf_priv.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define API STR("kvasir.dev/v1alpha1")
 
@@ -40,7 +41,12 @@ void conf_map_read(struct conf_draft *d, const struct yaml_node *map, struct str
 
 struct str conf_text_read(struct conf_draft *d, const struct yaml_node *v, struct str path)
 {
-	if (v->kind != YAML_SEQ && v->kind != YAML_MAP && v->kind != YAML_NULL && v->text.n > 0)
+	bool good = v->kind != YAML_SEQ && v->kind != YAML_MAP && v->kind != YAML_NULL && v->text.n > 0;
+	if (good && memchr(v->text.p, 0, v->text.n) != NULL) {      /* the system would read a shorter name than is written */
+		conf_fault_add(d->faults, conf_at(d, v->pos), path, "holds a NUL byte: must be a text without one");
+		return (struct str){ 0 };
+	}
+	if (good)
 		return arena_str(&d->c->arena, v->text);
 	conf_fault_add(d->faults, conf_at(d, v->pos), path, "is %s: must be a text", v->kind == YAML_STRING ? "empty" : yaml_kind_name(v->kind));
 	return (struct str){ 0 };

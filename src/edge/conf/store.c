@@ -26,7 +26,7 @@ static void log_faults(const struct conf_faults *f)
 {
 	for (size_t i = 0; i < f->list.n && i < 20; i++) {
 		struct buf b;
-		buf_init(&b, 4096);
+		buf_init(&b, CONF_FAULT_MAX_BYTES);
 		char line[1024];
 		if (conf_fault_print(&b, &f->list.p[i]) == ERR_OK)
 			LOG_ERROR("config_fault", "what=%s", log_quote(buf_str(&b), line, sizeof(line)));

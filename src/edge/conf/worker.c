@@ -2,6 +2,7 @@
 #include "conf/worker.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "io/file.h"
 #include "sched/profile.h"
@@ -200,6 +201,10 @@ enum conf_line conf_worker_line(struct str line, const struct conf_pool *pool, s
 	*ret_what = NULL;
 	if (first.n == 0 || first.p[0] == '#')
 		return CONF_LINE_EMPTY;
+	if (memchr(line.p, 0, line.n) != NULL) {
+		*ret_what = "the line holds a NUL byte: must be plain text";
+		return CONF_LINE_BAD;
+	}
 	struct conf_worker w = { .accelerator = pool->accelerator, .api_key = pool->api_key };
 	bool has_scheme = str_find(first, STR("://")) != SIZE_MAX;
 	if (!has_scheme && str_find(first, STR(":")) == SIZE_MAX) {       /* a word of some other file is no host */

@@ -7,7 +7,7 @@ static void put_faults(const struct conf_faults *f, struct json_writer *w)
 	json_put_open(w, '[');
 	for (size_t i = 0; f != NULL && i < f->list.n; i++) {
 		struct buf b;
-		buf_init(&b, 4096);
+		buf_init(&b, CONF_FAULT_MAX_BYTES);
 		if (conf_fault_print(&b, &f->list.p[i]) == ERR_OK)
 			json_put_str(w, buf_str(&b));
 		buf_done(&b);

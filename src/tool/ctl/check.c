@@ -13,7 +13,7 @@ static void print_faults(const struct conf_faults *f)
 {
 	for (size_t i = 0; i < f->list.n; i++) {
 		struct buf b;
-		buf_init(&b, 1 << 16);
+		buf_init(&b, CONF_FAULT_MAX_BYTES);
 		if (conf_fault_print(&b, &f->list.p[i]) == ERR_OK)
 			printf("%.*s\n", STR_ARG(buf_str(&b)));
 		buf_done(&b);
