@@ -10,6 +10,7 @@
 #include "ctl/ctl.h"
 #include "feed/feed.h"
 #include "gate/gate.h"
+#include "io/fds.h"
 #include "io/thread.h"
 #include "ops/ops.h"
 #include "tokenize/tokenize.h"
@@ -32,8 +33,29 @@ struct server {
 	struct ops *ops;
 	struct hand *hands;
 	size_t n_hands, n_drained;
+	size_t hand_conns, admin_conns;
 	bool draining;
 };
+
+/* ---- descriptors: clients must not be able to hold all of them */
+
+enum { FDS_OWN = 64, FDS_KEPT_SHARE = 4, ADMIN_CONNS = 256, ADMIN_SHARE = 16 };
+
+/* A client takes two: its own and one to a worker. */
+static bool share_descriptors(struct server *s, const struct conf *c)
+{
+	size_t had = io_fds_raise(), kept = FDS_OWN + had / FDS_KEPT_SHARE, hands = (size_t)c->opts.gate.threads, wanted = (size_t)c->opts.gate.max_connections;
+	size_t most = had > kept ? (had - kept) / 2 / hands : 0;
+	if (most == 0) {
+		fprintf(stderr, "kvasir: %zu file descriptors (ulimit -n) are too few for %zu threads\n", had, hands);
+		return false;
+	}
+	s->hand_conns = MIN(wanted, most);
+	s->admin_conns = MIN(had / ADMIN_SHARE, (size_t)ADMIN_CONNS);
+	if (most < wanted)
+		LOG_WARN("connections_lowered", "from=%zu to=%zu descriptors=%zu what=\"more need a higher hard limit of open files (ulimit -Hn)\"", wanted, most, had);
+	return true;
+}
 
 /* ---- words to hands: a call when a hand shares the main loop, a letter when not */
 
@@ -100,7 +122,9 @@ static void hand_init(struct server *s, struct hand *h, const struct conf *c)
 	h->server = s;
 	h->loop = own_loop ? io_loop_new() : s->loop;
 	h->link = own_loop ? gate_link_mailbox(b, s->loop, h->loop) : gate_link_direct(b, s->loop);
-	h->gate = gate_new(h->loop, &c->opts.gate, s->shared, h->link);
+	struct conf_gate_opts o = c->opts.gate;
+	o.max_connections = (int64_t)s->hand_conns;
+	h->gate = gate_new(h->loop, &o, s->shared, h->link);
 	gate_set_view(h->gate, feed_view_ref(feed_view_now(s->feed)));
 }
 
@@ -151,6 +175,7 @@ static bool admin_listen(struct server *s, const struct conf *c)
 		.store = s->store,
 		.gates = gates,
 		.n_gates = s->n_hands,
+		.max_conns = s->admin_conns,
 		.gate_loop = s->hands[0].loop,
 		.shared = s->shared };
 	enum err e = ops_new(&o, &a, &s->ops);
@@ -244,7 +269,7 @@ static void server_free(struct server *s)
 
 static void server_init(struct server *s, struct conf *c, const struct conf_sources *sources)
 {
-	*s = (struct server){ .loop = io_loop_new(), .n_hands = 0 };
+	s->loop = io_loop_new();
 	s->zhub = c->opts.feed.events ? io_zhub_new(s->loop) : NULL;
 	s->shared = gate_shared_new(&c->opts.gate);
 	s->feed = feed_new(&(struct feed_opts){
@@ -261,8 +286,10 @@ static void server_init(struct server *s, struct conf *c, const struct conf_sour
 
 static int run(struct conf *c, const struct conf_sources *sources)
 {
-	struct server s;
+	struct server s = { 0 };
 	log_set_level((enum log_level)c->opts.ops.log_level);
+	if (!share_descriptors(&s, c))
+		return 1;
 	server_init(&s, c, sources);
 	bool ok = hands_listen(&s, c) && admin_listen(&s, c);
 	if (ok) {

@@ -46,13 +46,14 @@ def ports_of_the_modules_before():
 
 
 class Process:
-    """a program of ours with its output in a file"""
+    """a program of ours with its output in a file; before: what a shell does first (limits, descriptors)"""
 
-    def __init__(self, name, args, log, env=None):
+    def __init__(self, name, args, log, env=None, before=None):
         self.log = pathlib.Path(log)
         self.args = [str(BIN_DIR / name), *map(str, args)]
         with open(self.log, "wb") as out:
-            self.child = subprocess.Popen(self.args, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            shell = ["/bin/bash", "-c", before + '; exec "$@"', "bash"] if before else []
+            self.child = subprocess.Popen([*shell, *self.args], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                                           env={**os.environ, **(env or {})})
 
     @property
@@ -100,8 +101,8 @@ def starting(folder):
     """go("kvasir-sim", "--workers", 2, ...) -> Process; stopped at the end, exit code 0 expected if it still ran"""
     started = []
 
-    def go(name, *args, env=None):
-        p = Process(name, args, folder / f"{len(started)}-{name}.log", env)
+    def go(name, *args, env=None, before=None):
+        p = Process(name, args, folder / f"{len(started)}-{name}.log", env, before)
         started.append(p)
         return p
 

@@ -1,5 +1,9 @@
 """KV events as they come in the field: lost, repeated, hostile, too many; a worker that lies; a replay socket that is silent."""
+import functools
+import os
 import random
+import resource
+import socket
 import threading
 import time
 
@@ -56,6 +60,39 @@ def test_stored_and_removed(start):
         up.publish([{"type": "AllBlocksCleared"}])
         assert eventually(lambda: only(g)["index_blocks"] == 0, 3)
         assert only(g)["events_seq"] == 2 and only(g)["events_lag_ms"] < 5000
+
+
+def test_clients_cannot_take_the_descriptors_of_events(start):
+    """clients hold all connections they can get, then a worker comes up: its events are followed"""
+    with Worker() as up:
+        up.health = 503
+        g = Gateway(functools.partial(start, before="ulimit -n 256"), up.url, args=EVENTS, ready=False)
+        assert eventually(lambda: " event=admin " in g.process.text, 10)
+        assert " event=connections_lowered from=20000 to=" in g.process.text and " descriptors=256 " in g.process.text
+        held = [socket.create_connection(("127.0.0.1", g.port), timeout=10) for _ in range(300)]
+        time.sleep(0.3)
+        up.health = 200
+        assert eventually(lambda: only(g)["cache_view"] == "events", 10), g.process.text[-2000:]
+        for c in held:
+            c.close()
+        assert eventually(lambda: g._ready(1), 5)
+        few = start("kvasir", "serve", "--worker", up.url, before="ulimit -n 64")
+        assert few.wait() == 1 and "file descriptors" in few.text
+
+
+def test_events_that_found_no_descriptor_are_opened_later(start):
+    """a worker comes up when none is left: that is said, and tried again"""
+    with Worker() as up:
+        up.health = 503
+        g = Gateway(start, up.url, args=EVENTS, ready=False)
+        assert eventually(lambda: " event=worker_probe_refused " in g.process.text, 10)
+        was = resource.prlimit(g.process.pid, resource.RLIMIT_NOFILE)
+        open_now = max(int(f) for f in os.listdir(f"/proc/{g.process.pid}/fd"))
+        resource.prlimit(g.process.pid, resource.RLIMIT_NOFILE, (open_now + 1, was[1]))
+        up.health = 200
+        assert eventually(lambda: " event=events_not_opened " in g.process.text, 20), g.process.text[-2000:]
+        resource.prlimit(g.process.pid, resource.RLIMIT_NOFILE, was)
+        assert eventually(lambda: only(g)["cache_view"] == "events", 20), g.process.text[-2000:]
 
 
 def test_arrays_and_maps(start):

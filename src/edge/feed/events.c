@@ -13,7 +13,7 @@
 #include "feed/feed_priv.h"
 
 enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 30000000, LOST_GRACE_US = 5000000, UNREACHED_US = 5000000,
-       MEND_US = 30000000, MEND_MAX_US = 960000000, SECOND_LOOK_US = 250000 };
+       MEND_US = 30000000, MEND_MAX_US = 960000000, SECOND_LOOK_US = 250000, REOPEN_US = 5000000 };
 enum { DECODE_BYTES_PER_PAYLOAD_BYTE = 64, DECODE_MIN_BYTES = 1 << 20 };
 
 enum msg_kind { MSG_BATCH, MSG_REPLAY_END, MSG_CONNECTED, MSG_DROP };
@@ -487,6 +487,16 @@ static const struct io_zsub_ops sub_ops = { on_frames, on_replay_end, on_connect
 
 /* ---- life */
 
+static void say_not_opened(struct feed_rank *r, enum err e)
+{
+	if (e != ERR_IO) {
+		LOG_ERROR("events_not_opened", "worker=%s rank=%u endpoint=%s why=\"%s\"", url_of(r), r->rank, r->events, err_text(e));
+		return;
+	}
+	LOG_WARN_EVERY(10, "events_not_opened", "worker=%s rank=%u endpoint=%s why=\"no file descriptor is left\" next_in_s=%d", url_of(r), r->rank, r->events, REOPEN_US / 1000000);
+	r->w->reopen_at = mono_add_us(io_now(r->w->feed->loop), REOPEN_US);
+}
+
 struct feed_rank *feed_rank_open(struct feed_worker *w, uint32_t rank, const struct feed_source *s)
 {
 	struct feed_rank *r = must_calloc(1, sizeof(*r));
@@ -504,7 +514,7 @@ struct feed_rank *feed_rank_open(struct feed_worker *w, uint32_t rank, const str
 	kv_rank_has_replay(r->kv, r->replay != NULL);
 	enum err e = io_zsub_open(w->feed->zhub, r->events, r->replay, &sub_ops, r, &r->sub);
 	if (e != ERR_OK) {
-		LOG_ERROR("events_not_opened", "worker=%s rank=%u endpoint=%s why=\"%s\"", url_of(r), rank, r->events, err_text(e));
+		say_not_opened(r, e);
 		rank_memory_free(r);
 		return NULL;
 	}

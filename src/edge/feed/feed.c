@@ -287,6 +287,7 @@ static void tick(void *arg)
 	brain_tick(f->brain, io_now(f->loop));
 	LIST_FOR(&f->workers, it) {
 		struct feed_worker *w = container_of(it, struct feed_worker, node);
+		feed_follow_again(w);
 		for (uint32_t r = 0; r < w->n_ranks; r++)
 			if (w->ranks[r] != NULL)
 				feed_rank_tick(w->ranks[r]);

@@ -61,6 +61,7 @@ struct feed_worker {
 	const char *events_why;
 	struct feed_rank *ranks[BRAIN_MAX_RANKS_PER_WORKER];
 	uint32_t n_ranks;
+	struct mono reopen_at;               /* a rank could not be opened for want of descriptors */
 	uint64_t restarts;
 };
 
@@ -109,6 +110,7 @@ void feed_job_soon(struct feed_worker *w, enum feed_job_kind k);
 
 /* follow.c: which event endpoints a worker has */
 void feed_follow(struct feed_worker *w);            /* (re)opens ranks as the sources now say */
+void feed_follow_again(struct feed_worker *w);      /* each tick: ranks that could not be opened, when their rest is over */
 void feed_follow_stop(struct feed_worker *w);
 
 /* events.c: one rank's stream */

@@ -14,7 +14,20 @@ static void close_from(struct feed_worker *w, uint32_t from)
 	w->n_ranks = MIN(w->n_ranks, from);
 }
 
-void feed_follow_stop(struct feed_worker *w) { close_from(w, 0); }
+void feed_follow_stop(struct feed_worker *w)
+{
+	w->reopen_at = MONO_NEVER;
+	close_from(w, 0);
+}
+
+/* What could not be opened is opened when others have closed theirs. */
+void feed_follow_again(struct feed_worker *w)
+{
+	if (mono_before(io_now(w->feed->loop), w->reopen_at))
+		return;
+	w->reopen_at = MONO_NEVER;
+	feed_follow(w);
+}
 
 static void no_events(struct feed_worker *w, const char *why)
 {

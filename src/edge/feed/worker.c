@@ -58,6 +58,7 @@ struct feed_worker *feed_worker_new(struct feed *f, const struct conf_worker *c,
 	w->refs = 1;
 	w->wanted = true;
 	w->born = io_now(f->loop);
+	w->reopen_at = MONO_NEVER;
 	snprintf(w->probe, sizeof(w->probe), "not asked yet");
 	arena_init(&w->arena, 0);
 	arena_init(&w->models_arena, 0);

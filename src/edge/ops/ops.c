@@ -267,7 +267,7 @@ enum err ops_new(const struct ops_opts *p, const struct io_addr *bind, struct op
 	for (size_t i = 0; i < p->n_gates; i++)
 		VEC_PUSH(&o->gates, p->gates[i]);
 	struct http_server_opts so = http_server_defaults();
-	so.max_conns = 256;
+	so.max_conns = p->max_conns;
 	enum err e = http_server_new(p->loop, bind, &so, &server_ops, o, &o->server);
 	if (e != ERR_OK) {
 		VEC_FREE(&o->gates);

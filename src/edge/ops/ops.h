@@ -20,6 +20,7 @@ struct ops_opts {
 	struct gate *const *gates; size_t n_gates;     /* every hand; the array is copied, hands must outlive ops */
 	struct io_loop *gate_loop;                     /* of gates[0], which answers explain */
 	struct gate_shared *shared;
+	size_t max_conns;                              /* of clients of the admin port */
 };
 /* IO: the address cannot be bound. */
 must_use enum err ops_new(const struct ops_opts *o, const struct io_addr *bind, struct ops **ret_ops);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/must.h"
+#include "io/fds.h"
 #include "io/zmq_priv.h"
 
 #define WAITING_MAX_N 8192
@@ -266,24 +266,23 @@ static void hub_main(void *arg)
 
 /* ---- life -------------------------------------------------------------------------------------------------- */
 
-/* libzmq aborts when it runs out of descriptors: take all that the limit allows. */
-static void raise_file_limit(void)
+/* libzmq starts its threads with its first socket and aborts when there are no descriptors for them: now, not when clients hold all. */
+static void start_library(void *ctx)
 {
-	struct rlimit r;
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-		r.rlim_cur = r.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &r);
-	}
+	void *first = zmq_socket(ctx, ZMQ_PAIR);
+	must(first != NULL);
+	zmq_close(first);
 }
 
 struct io_zhub *io_zhub_new(struct io_loop *l)
 {
 	struct io_zhub *h = must_calloc(1, sizeof(*h));
-	raise_file_limit();
+	(void)io_fds_raise();
 	h->loop = l;
 	h->ctx = zmq_ctx_new();
 	must(h->ctx != NULL);
 	must(zmq_ctx_set(h->ctx, ZMQ_MAX_SOCKETS, SOCKETS_MAX) == 0);
+	start_library(h->ctx);
 	h->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	must(h->wake_fd >= 0);
 	must(pthread_mutex_init(&h->lock, NULL) == 0);
@@ -317,7 +316,8 @@ void *io_zsocket(struct io_zhub *h, int type)
 	};
 	int64_t max = IO_ZMSG_MAX;
 	void *s = zmq_socket(h->ctx, type);
-	must(s != NULL);
+	if (!s)
+		return NULL;
 	for (size_t i = 0; i < ARRAY_LEN(ints); i++)
 		must(zmq_setsockopt(s, ints[i].option, &ints[i].value, sizeof(int)) == 0);
 	must(zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max, sizeof(max)) == 0);

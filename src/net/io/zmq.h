@@ -21,7 +21,7 @@ struct io_zsub_ops {
 };
 struct io_zsub;
 /* Endpoints: "tcp://host:port" (IPv6 in brackets); replay may be NULL. Limits: message 64 MiB, RCVHWM 100000. */
-/* SYNTAX: an endpoint that ZeroMQ cannot read. */
+/* SYNTAX: an endpoint that ZeroMQ cannot read. IO: no descriptor is left for its sockets; may be tried again. */
 must_use enum err io_zsub_open(struct io_zhub *h, const char *endpoint, const char *replay, const struct io_zsub_ops *ops, void *arg, struct io_zsub **ret_sub);
 /* UNSUPPORTED without a replay endpoint. Asks for batches from start_seq on (["", start 8 bytes BE]); one at a time: a second call while one runs returns ERR_DUPLICATE. */
 must_use enum err io_zsub_replay(struct io_zsub *s, uint64_t start_seq);
@@ -35,7 +35,7 @@ struct io_zpub_opts {
 	bool replay_has_topic;                        /* vLLM >= 0.26 framing (4 frames) or older (3) */
 	const char **ret_unbound;                     /* on IO: which of the endpoints; may be NULL */
 };
-/* IO: an endpoint cannot be bound. "tcp://127.0.0.1:*" takes a free port; io_zpub_endpoint() tells which ("" without replay). */
+/* IO: an endpoint cannot be bound, or no descriptor is left. "tcp://127.0.0.1:*" takes a free port; io_zpub_endpoint() tells which ("" without replay). */
 must_use enum err io_zpub_open(struct io_zhub *h, const struct io_zpub_opts *o, struct io_zpub **ret_pub);
 const char *io_zpub_endpoint(const struct io_zpub *p, bool replay);
 /* Publishes one batch: frames topic, seq (8 bytes BE), payload. `skip_live`: keep it for replay only (a lost message). */

@@ -146,7 +146,8 @@ static bool bind_sockets(struct io_zpub *p, const struct io_zpub_opts *o)
 	if (!o->replay_endpoint)
 		return true;
 	p->router = io_zsocket(p->hub, ZMQ_ROUTER);
-	must(zmq_setsockopt(p->router, ZMQ_SNDHWM, &unlimited, sizeof(unlimited)) == 0);    /* the ring bounds a replay */
+	if (p->router)
+		must(zmq_setsockopt(p->router, ZMQ_SNDHWM, &unlimited, sizeof(unlimited)) == 0);    /* the ring bounds a replay */
 	return bind_to(p->router, o->replay_endpoint, p->replay_endpoint, sizeof(p->replay_endpoint), o->ret_unbound);
 }
 

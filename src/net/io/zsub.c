@@ -64,7 +64,8 @@ static void end_replay(struct io_zsub *s, enum err why)
 static void open_dealer(struct io_zsub *s)
 {
 	s->dealer = io_zsocket(s->hub, ZMQ_DEALER);
-	must(zmq_connect(s->dealer, s->replay_endpoint) == 0);    /* it was connected once before: the text is good */
+	if (s->dealer)
+		must(zmq_connect(s->dealer, s->replay_endpoint) == 0);    /* it was connected once before: the text is good */
 }
 
 static void receive_replayed(struct io_zsub *s)
@@ -147,6 +148,8 @@ void io_zsub_ask(struct io_zsub *s, uint64_t start_seq)
 		seq[i] = (unsigned char)(start_seq >> (56 - 8 * i));
 	s->asked = true;
 	s->deadline = mono_add_us(io_clock(), REPLAY_SILENCE_US);
+	if (!s->dealer)
+		open_dealer(s);
 	if (zmq_send(s->dealer, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 || zmq_send(s->dealer, seq, sizeof(seq), ZMQ_DONTWAIT) < 0)
 		end_replay(s, ERR_AGAIN);
 }
@@ -155,10 +158,9 @@ void io_zsub_close_sockets(struct io_zsub *s)
 {
 	list_del(&s->node);
 	(void)zmq_socket_monitor(s->sub, NULL, 0);
-	zmq_close(s->monitor);
+	zmq_close(s->monitor);                 /* NULL, where there was no descriptor for it, is an error code */
 	zmq_close(s->sub);
-	if (s->dealer)
-		zmq_close(s->dealer);
+	zmq_close(s->dealer);
 }
 
 /* ---- the loop's thread ------------------------------------------------------------------------------------- */
@@ -215,22 +217,22 @@ void io_zsub_free(struct io_zsub *s)
 	free(s);
 }
 
-static bool open_sockets(struct io_zsub *s, const char *endpoint)
+static enum err open_sockets(struct io_zsub *s, const char *endpoint)
 {
 	char name[48];
 	/* A number, not the address: a closed socket keeps its name a while after its memory was given away. */
 	snprintf(name, sizeof(name), "inproc://monitor-%llu", (unsigned long long)s->hub->n_monitors++);
 	s->sub = io_zsocket(s->hub, ZMQ_SUB);
 	s->monitor = io_zsocket(s->hub, ZMQ_PAIR);
+	if (s->replay_endpoint)
+		s->dealer = io_zsocket(s->hub, ZMQ_DEALER);
+	if (!s->sub || !s->monitor || (s->replay_endpoint && !s->dealer) || zmq_socket_monitor(s->sub, name, MONITORED) < 0)
+		return ERR_IO;
 	must(zmq_setsockopt(s->sub, ZMQ_SUBSCRIBE, "", 0) == 0);
-	must(zmq_socket_monitor(s->sub, name, MONITORED) == 0);
 	must(zmq_connect(s->monitor, name) == 0);
-	if (zmq_connect(s->sub, endpoint) < 0)
-		return false;
-	if (!s->replay_endpoint)
-		return true;
-	s->dealer = io_zsocket(s->hub, ZMQ_DEALER);
-	return zmq_connect(s->dealer, s->replay_endpoint) == 0;
+	if (zmq_connect(s->sub, endpoint) < 0 || (s->dealer && zmq_connect(s->dealer, s->replay_endpoint) < 0))
+		return ERR_SYNTAX;
+	return ERR_OK;
 }
 
 enum err io_zsub_open(struct io_zhub *h, const char *endpoint, const char *replay, const struct io_zsub_ops *ops, void *arg,
@@ -242,10 +244,11 @@ enum err io_zsub_open(struct io_zhub *h, const char *endpoint, const char *repla
 	s->arg = arg;
 	s->replay_endpoint = replay ? str_dup(str_of(replay)) : NULL;
 	list_init(&s->node);
-	if (!open_sockets(s, endpoint)) {
+	enum err e = open_sockets(s, endpoint);
+	if (e != ERR_OK) {
 		io_zsub_close_sockets(s);
 		io_zsub_free(s);
-		return ERR_SYNTAX;
+		return e;
 	}
 	io_zhub_command(h, io_zcmd_new(IO_ZCMD_ADD_SUB, s, NULL, (struct str){ 0 }));
 	*ret_sub = s;
