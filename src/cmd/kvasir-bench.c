@@ -6,6 +6,7 @@
 #include "bench/run.h"
 #include "bench/tokenize.h"
 #include "bench/truth.h"
+#include "io/fds.h"
 
 static const struct { const char *name, *what; int (*fn)(int argc, char **argv); } verbs[] = {
 	{ "run", "play a workload against a server and measure what its users see", bench_run },
@@ -23,6 +24,7 @@ static int help(FILE *to, int rc)
 
 int main(int argc, char **argv)
 {
+	io_fds_fill();
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
 		return help(stdout, 0);
 	if (argc > 1 && strcmp(argv[1], "--version") == 0)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/fds.h"
 #include "sim/worker.h"
 
 static void on_signal(void *arg, int signum)
@@ -57,6 +58,7 @@ int main(int argc, char **argv)
 {
 	struct sim_options o;
 	char why[256];
+	io_fds_fill();
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			print_help();

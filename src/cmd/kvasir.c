@@ -375,6 +375,7 @@ static int help(FILE *to, int rc)
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
+	io_fds_fill();
 	if (!strcmp(verb, "--version"))
 		return printf("kvasir %s\n", KVASIR_VERSION) < 0;
 	if (!strcmp(verb, "--help") || !strcmp(verb, "help"))

@@ -1,5 +1,7 @@
 """Limits: headers, bodies, their shared memory, slow clients (section 4; THREATS.md)."""
+import functools
 import json
+import os
 import re
 import signal
 import threading
@@ -9,7 +11,7 @@ import pytest
 
 import client
 from client import CHAT
-from conftest import eventually
+from conftest import eventually, free_port
 from gateway import Gateway
 from upstream import Upstream, whole
 
@@ -172,9 +174,26 @@ def test_connection_limit(start, up):
         c.sock.close()
 
 
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_standard_streams_do_not_become_sockets(start, up, closed):
+    gw = Gateway(functools.partial(start, before=f"exec {closed}"), up)
+    assert gw.chat().status == 200
+    port = free_port()
+    sim = start("kvasir-sim", "--no-events", "--port", port, before=f"exec {closed}")
+    assert eventually(lambda: answers(port), 10)
+    for p in gw.process, sim:
+        links = str([os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in range(3)])
+        assert "socket" not in links and "anon_inode" not in links and "/dev/null" in links
+        assert p.stop() == 0
+
+
 def works(gw):
+    return answers(gw.port)
+
+
+def answers(port):
     try:
-        return gw.call("GET", "/health").status == 200
+        return client.call(port, "GET", "/health").status == 200
     except (AssertionError, OSError):
         return False
 

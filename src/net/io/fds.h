@@ -6,5 +6,8 @@
 
 /* Takes all that the hard limit allows; how many there may be open now. */
 size_t io_fds_raise(void);
+/* First thing in a program: where standard input, output or error was closed, /dev/null takes its place, and not a socket that
+ * libuv would refuse to close and messages would be written into. */
+void io_fds_fill(void);
 
 #endif
