@@ -230,7 +230,7 @@ static int check_response(struct http1 *p, llhttp_t *ll)
 {
 	struct http1_head *h = p->head;
 	h->status = ll->status_code;
-	if (p->te_bad || h->status == 101 || h->status < 100)
+	if (p->te_bad || h->status == 101 || h->status < 100 || h->status > 599)
 		return fail(p, ERR_SYNTAX, 502);
 	bool bare = p->no_body || h->status < 200 || h->status == 204 || h->status == 304;
 	if (ll->flags & F_CHUNKED)

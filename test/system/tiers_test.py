@@ -39,6 +39,8 @@ def test_predicted_is_reported_with_evictions_and_loads(start, form):
     assert w["predictions"] == 60 and w["predicted_exact_share"] == 1 and wrong == [], wrong
     assert w["ranks"][0]["index_lower_blocks"] == stats["cpu_blocks"]
     loads = [(c["load_cpu_tokens"], c["load_storage_tokens"]) for r in receipts(g) for c in r["candidates"]]
+    most = [(r["prompt_tokens"], c["hit_tokens"], r["max_hit_tokens"]) for r in receipts(g) for c in r["candidates"]]
+    assert any(hit == tok for tok, hit, _ in most) and all(hit <= limit for _, hit, limit in most), most      # a load may cover the last token
     assert any(cpu for cpu, _ in loads) and not any(storage for _, storage in loads)
 
 

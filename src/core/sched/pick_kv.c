@@ -56,13 +56,14 @@ static void bound_load(struct sched_candidate *c, size_t n)
 			c[i].apart = false;
 }
 
-/* The largest hit this prompt can have. Ranks of one model agree unless block sizes differ; then the best counts. */
+/* The largest hit this prompt can have. Ranks of one model agree unless block sizes differ; then the best counts. A hit whose end
+ * must be loaded from a lower tier may go beyond it, to the prompt's last token. */
 static uint32_t largest_hit(const struct sched_ask *a, const struct sched_candidate *c, size_t n)
 {
 	uint32_t most = 0;
 	for (size_t i = 0; i < n; i++)
 		if (c[i].hit_tok || i == 0)
-			most = MAX(most, kv_index_max_hit(a->index, a->prompt, c[i].kv_id));
+			most = MAX(most, MAX(c[i].hit_tok, kv_index_max_hit(a->index, a->prompt, c[i].kv_id)));
 	return most;
 }
 
