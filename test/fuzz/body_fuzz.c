@@ -70,11 +70,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool known = data[0] & 4;
 	if (data[0] & 2)
 		t = HARMONY_AT;
-	static const enum text_form FORMS[] = { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES };
+	static const enum text_form FORMS[] = { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES, TEXT_EMBEDDINGS };
 	if (!models[t][known])
 		load(t, known);
-	struct text_local_job job = { .form = FORMS[data[0] >> 3 & 3], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20,
-		.prefix_will_do = data[0] & 0x20 };
+	struct text_local_job job = { .form = FORMS[(data[0] >> 3 & 7) % ARRAY_LEN(FORMS)], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20,
+		.prefix_will_do = data[0] & 0x40 };
 	struct text_ids *ids, *again;
 	const char *why = NULL;
 	if (text_local_ids(models[t][known], &job, &ids, &why) != ERR_OK) {

@@ -31,7 +31,7 @@ static void check_ask(enum text_form form, struct str body)
 	struct buf b;
 	struct json_doc *d;
 	buf_init(&b, body.n + 1000);
-	must(text_put_ask(&b, form, TEXT_RENDER, body) == ERR_OK);
+	must(text_put_ask(&b, form, TEXT_RENDER, body) == (text_has_render(form) ? ERR_OK : ERR_UNSUPPORTED));
 	buf_clear(&b);
 	if (text_put_ask(&b, form, TEXT_TOKENIZE, body) == ERR_OK) {
 		must(json_parse(buf_str(&b), b.n, &d) == ERR_OK);
@@ -63,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct str body = str_from(data, size);
 	check("/v1/chat/completions", TEXT_CHAT, body);
 	check("/v1/completions", TEXT_COMPLETIONS, body);
+	check("/v1/embeddings", TEXT_EMBEDDINGS, body);
 	(void)api_form_model(STR("multipart/form-data; boundary=BB"), body);
 	return 0;
 }

@@ -19,6 +19,7 @@ struct reader {
 	enum err e;
 	bool echo, logprobs, has_max_completion;
 	const struct json_val *prompt; /* `messages` or `prompt` */
+	const struct json_val *input; /* of an embeddings body */
 };
 
 typedef void read_fn(struct reader *r, const struct json_val *v, struct json_span at);
@@ -201,7 +202,7 @@ static void read_messages(struct reader *r, const struct json_val *v, struct jso
 
 static void read_prompt(struct reader *r, const struct json_val *v, struct json_span at)
 {
-	if (r->path->route == API_ROUTE_CHAT)
+	if (r->path->route == API_ROUTE_CHAT || r->path->route == API_ROUTE_EMBEDDINGS)
 		return;
 	take_prompt(r, at);
 	r->prompt = v;
@@ -209,8 +210,9 @@ static void read_prompt(struct reader *r, const struct json_val *v, struct json_
 
 static void read_input(struct reader *r, const struct json_val *v, struct json_span at)
 {
-	(void)v;
-	if (r->path->route == API_ROUTE_LOAD || r->path->route == API_ROUTE_RESPONSES)
+	if (r->path->route == API_ROUTE_EMBEDDINGS)
+		r->input = v;
+	if (r->path->route == API_ROUTE_LOAD || r->path->route == API_ROUTE_RESPONSES || r->path->route == API_ROUTE_EMBEDDINGS)
 		take_prompt(r, at);
 }
 
@@ -283,6 +285,8 @@ static const struct member {
 	{ STR_INIT("service_tier"), NULL, false },
 	{ STR_INIT("safety_identifier"), NULL, false },
 	{ STR_INIT("request_id"), NULL, false },
+	{ STR_INIT("dimensions"), NULL, false },
+	{ STR_INIT("encoding_format"), NULL, false },
 };
 
 static const struct member *member_of(struct str name)
@@ -344,8 +348,20 @@ static void finish_completions(struct reader *r)
 		refuse(r, why, "prompt");
 }
 
+/* What is no prompt of either kind, or both, is for the worker to judge. */
+static void finish_embeddings(struct reader *r)
+{
+	r->f.stream = false; /* there are none here, whatever the body says */
+	if (r->input && !r->prompt)
+		(void)api_prompt_read(r->input, r->arena, &r->f);
+	else if (!r->input && json_is(r->prompt, JSON_ARRAY))
+		r->f.form = API_PROMPT_MESSAGES;
+}
+
 static void finish(struct reader *r)
 {
+	if (r->path->route == API_ROUTE_EMBEDDINGS)
+		finish_embeddings(r);
 	if (r->path->route == API_ROUTE_CHAT)
 		finish_chat(r);
 	if (r->path->route == API_ROUTE_COMPLETIONS)

@@ -17,7 +17,7 @@ static const struct api_path TABLE[] = {
 	ROW("GET", "/v1/responses/{id}", RESPONSE, RESPONSES, NONE, "response"),
 	ROW("POST", "/v1/responses/{id}/cancel", RESPONSE, RESPONSES, NONE, "response_cancel"),
 	ROW("POST", "/v1/chat/completions/batch", LOAD, OPENAI, JSON, "chat_batch"),
-	ROW("POST", "/v1/embeddings", LOAD, OPENAI, JSON, "embeddings"),
+	ROW("POST", "/v1/embeddings", EMBEDDINGS, OPENAI, JSON, "embeddings"),
 	ROW("POST", "/v2/embed", LOAD, OPENAI, JSON, "embed"),
 	ROW("POST", "/pooling", LOAD, OPENAI, JSON, "pooling"),
 	ROW("POST", "/classify", LOAD, OPENAI, JSON, "classify"),

@@ -19,6 +19,7 @@ struct str text_call_path(enum text_form form, enum text_call call)
 		[TEXT_COMPLETIONS] = STR_INIT("/v1/completions/render"),
 		[TEXT_RESPONSES] = STR_INIT("/v1/responses/render"),
 		[TEXT_MESSAGES] = STR_INIT("/v1/messages/render"),
+		[TEXT_EMBEDDINGS] = STR_INIT(""),
 	};
 	return RENDER[form];
 }
@@ -42,6 +43,7 @@ enum field {
 	F_MODEL,
 	F_MESSAGES,
 	F_PROMPT,
+	F_INPUT,
 	F_TOOLS,
 	F_TEMPLATE,
 	F_GENERATION,
@@ -54,12 +56,14 @@ enum field {
 	F_EFFORT,
 	F_TRUNCATE,
 	F_EMBEDS,
+	F_PADDING,
 	F_COUNT
 };
 static const struct str NAMES[F_COUNT] = {
 	[F_MODEL] = STR_INIT("model"),
 	[F_MESSAGES] = STR_INIT("messages"),
 	[F_PROMPT] = STR_INIT("prompt"),
+	[F_INPUT] = STR_INIT("input"),
 	[F_TOOLS] = STR_INIT("tools"),
 	[F_TEMPLATE] = STR_INIT("chat_template"),
 	[F_GENERATION] = STR_INIT("add_generation_prompt"),
@@ -72,6 +76,7 @@ static const struct str NAMES[F_COUNT] = {
 	[F_EFFORT] = STR_INIT("reasoning_effort"),
 	[F_TRUNCATE] = STR_INIT("truncate_prompt_tokens"),
 	[F_EMBEDS] = STR_INIT("prompt_embeds"),
+	[F_PADDING] = STR_INIT("padding"),
 };
 /* What goes along as it stands. */
 static const enum field CHAT_FIELDS[] = { F_MODEL, F_TOOLS, F_TEMPLATE, F_GENERATION, F_CONTINUE, F_SPECIAL, F_MM_KWARGS, F_MEDIA_KWARGS };
@@ -235,17 +240,30 @@ static struct str single_string(struct str prompt)
 	return prompt.n >= 2 && prompt.p[0] == '"' ? prompt : STR("");
 }
 
+/* As the completion or chat that it is: of another default, and without what only a chat request's class knows. False: it is neither. */
+static bool from_embeddings(struct fields *f)
+{
+	bool chat = f->v[F_MESSAGES].n > 0;
+	if (chat == (f->v[F_INPUT].n > 0) || f->v[F_PADDING].n)
+		return false;
+	f->v[F_PROMPT] = f->v[F_INPUT];
+	f->v[F_TOOLS] = f->v[F_DOCUMENTS] = f->v[F_EFFORT] = STR("");
+	if (!f->v[F_GENERATION].n)
+		f->v[F_GENERATION] = STR("false");
+	return true;
+}
+
 static enum err put_tokenize(struct buf *b, enum text_form form, struct str body)
 {
 	struct fields f = { 0 };
 	struct json_writer w = json_writer(b);
-	if (form != TEXT_CHAT && form != TEXT_COMPLETIONS)
+	if (form == TEXT_RESPONSES || form == TEXT_MESSAGES)
 		return ERR_UNSUPPORTED;
 	read_fields(body, &f);
-	if (f.v[F_TRUNCATE].n || f.v[F_EMBEDS].n)
+	if (f.v[F_TRUNCATE].n || f.v[F_EMBEDS].n || (form == TEXT_EMBEDDINGS && !from_embeddings(&f)))
 		return ERR_UNSUPPORTED;
 	json_put_open(&w, '{');
-	if (form == TEXT_CHAT) {
+	if (form == TEXT_CHAT || (form == TEXT_EMBEDDINGS && f.v[F_MESSAGES].n)) {
 		if (f.v[F_MESSAGES].n == 0)
 			return ERR_UNSUPPORTED;
 		TRY(put_messages(&w, f.v[F_MESSAGES]));
@@ -265,5 +283,7 @@ static enum err put_tokenize(struct buf *b, enum text_form form, struct str body
 
 enum err text_put_ask(struct buf *b, enum text_form form, enum text_call call, struct str body)
 {
-	return call == TEXT_RENDER ? put_render(b, body) : put_tokenize(b, form, body);
+	if (call == TEXT_TOKENIZE)
+		return put_tokenize(b, form, body);
+	return text_has_render(form) ? put_render(b, body) : ERR_UNSUPPORTED;
 }

@@ -1,4 +1,4 @@
-/* text/convert.h: the body of /v1/responses or /v1/messages -> the body of the chat request that a vLLM 0.32 worker makes of it.
+/* text/convert.h: the body of /v1/responses, /v1/messages or (as a chat) /v1/embeddings -> the body of the chat request that a vLLM 0.32 worker makes of it.
  *
  * The worker's own conversion, item by item. What was not seen to be the same on a real worker is refused with a reason (a static
  * word): media, references to earlier responses, odd forms. Members without influence on the prompt are left out.
@@ -18,7 +18,7 @@ struct text_convert_opts {
 	struct str disabled_effort;   /* what `thinking: disabled` means to the template: "none" or "low"; empty: not known */
 };
 
-/* form: RESPONSES or MESSAGES (count_tokens bodies as well). Appends the chat body to out. UNSUPPORTED: *ret_why says why; LIMIT. */
+/* form: RESPONSES, MESSAGES (count_tokens bodies as well) or EMBEDDINGS. Appends the chat body to out. UNSUPPORTED: *ret_why says why; LIMIT. */
 must_use enum err text_convert(enum text_form form, const struct json_val *body, const struct text_convert_opts *o, struct buf *out, const char **ret_why);
 
 /* Does it begin with the line that changes with each request and that workers take away? */

@@ -352,12 +352,45 @@ enum err text_conv_messages(struct text_conv *c, const struct json_val *body)
 	return ERR_OK;
 }
 
+/* ---- embeddings: a chat without a beginning of an answer, and without tools, documents and effort, which that request has not */
+
+static const char *embeddings_odd(const struct json_val *body)
+{
+	static const struct str PLAIN[] = { STR_INIT("role"), STR_INIT("content") };
+	if (!json_absent(json_get(body, STR("input"))) || !json_absent(json_get(body, STR("padding"))))
+		return "prompt_form";
+	for (struct json_iter it = json_each(json_get(body, STR("messages"))); json_next(&it);)
+		if (!json_only(it.val, PLAIN, ARRAY_LEN(PLAIN)))
+			return "message_form";
+	return NULL;
+}
+
+static enum err embeddings(struct text_conv *c, const struct json_val *body)
+{
+	static const struct str KEPT[] = { STR_INIT("messages"), STR_INIT("continue_final_message"), STR_INIT("add_special_tokens"), STR_INIT("chat_template"),
+		STR_INIT("chat_template_kwargs"), STR_INIT("truncate_prompt_tokens"), STR_INIT("mm_processor_kwargs"), STR_INIT("media_io_kwargs") };
+	const struct json_val *generate = json_get(body, STR("add_generation_prompt"));
+	const char *odd = embeddings_odd(body);
+	if (odd)
+		return text_conv_refuse(c, odd);
+	json_put_open(&c->w, '{');
+	for (size_t i = 0; i < ARRAY_LEN(KEPT); i++)
+		text_conv_keep(c, body, KEPT[i]);
+	json_put_key(&c->w, STR("add_generation_prompt"));
+	if (generate)
+		json_put_val(&c->w, generate);
+	else
+		json_put_bool(&c->w, false);
+	json_put_close(&c->w, '}');
+	return ERR_OK;
+}
+
 enum err text_convert(enum text_form form, const struct json_val *body, const struct text_convert_opts *o, struct buf *out, const char **ret_why)
 {
 	struct text_conv c = { .o = o, .w = json_writer(out), .why = "too_long" };
-	must(form == TEXT_MESSAGES || form == TEXT_RESPONSES);
+	must(form == TEXT_MESSAGES || form == TEXT_RESPONSES || form == TEXT_EMBEDDINGS);
 	buf_init(&c.text, TEXT_MAX_BYTES);
-	enum err e = form == TEXT_MESSAGES ? text_conv_messages(&c, body) : text_conv_responses(&c, body);
+	enum err e = form == TEXT_MESSAGES ? text_conv_messages(&c, body) : form == TEXT_RESPONSES ? text_conv_responses(&c, body) : embeddings(&c, body);
 	if (e == ERR_OK)
 		e = json_writer_done(&c.w);
 	buf_done(&c.text);

@@ -216,9 +216,9 @@ static enum err prompts(struct text_local_scratch *s, const struct json_val *pro
 	return ERR_OK;
 }
 
-static enum err completions(struct text_local_scratch *s, const struct json_val *body, const char **ret_why)
+static enum err completions(struct text_local_scratch *s, const struct json_val *body, struct str member, const char **ret_why)
 {
-	static const struct str ODD[] = { STR_INIT("truncate_prompt_tokens"), STR_INIT("prompt_embeds"), STR_INIT("suffix") };
+	static const struct str ODD[] = { STR_INIT("truncate_prompt_tokens"), STR_INIT("prompt_embeds"), STR_INIT("suffix"), STR_INIT("padding") };
 	const struct json_val *v = json_get(body, STR("add_special_tokens"));
 	bool special = true;
 	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
@@ -226,7 +226,7 @@ static enum err completions(struct text_local_scratch *s, const struct json_val 
 			return refuse(i ? "prompt_form" : "truncation", ret_why);
 	if (v && !json_bool(v, &special))
 		return refuse("flag_form", ret_why);
-	return prompts(s, json_get(body, STR("prompt")), special, ret_why);
+	return prompts(s, json_get(body, member), special, ret_why);
 }
 
 /* The ids up to the last place from which on nothing can change them, whatever the media become. */
@@ -282,7 +282,7 @@ static enum err chat(struct text_local_scratch *s, const struct text_local_job *
 static enum err converted(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, struct json_doc **ret_doc, const char **ret_why)
 {
 	struct text_convert_opts o = text_harmony_convert_opts(s->l->has_template);
-	if (!s->l->harmony && !s->l->chat)
+	if (!s->l->chat && (!s->l->harmony || job->form == TEXT_EMBEDDINGS))
 		return refuse("no_template", ret_why);
 	if (!s->l->harmony && !text_chat_convert_opts(s->l->chat, &o))
 		return refuse("version", ret_why);
@@ -307,6 +307,14 @@ static struct text_ids *made(struct text_local_scratch *s)
 	return ids;
 }
 
+/* Members as they come, or as a chat of vLLM's; an embeddings body is the one or the other. */
+static bool as_it_is(const struct text_local_scratch *s, enum text_form form, const struct json_val *body)
+{
+	if (form == TEXT_EMBEDDINGS)
+		return json_absent(json_get(body, STR("messages")));
+	return form == TEXT_CHAT || form == TEXT_COMPLETIONS || (form == TEXT_RESPONSES && s->l->harmony);
+}
+
 /* The body, as a chat's when it is another API's. */
 static enum err parsed(struct text_local_scratch *s, const struct text_local_job *job, struct json_doc **ret_doc, const char **ret_why)
 {
@@ -316,7 +324,7 @@ static enum err parsed(struct text_local_scratch *s, const struct text_local_job
 		*ret_why = e == ERR_LIMIT ? "too_long" : "not_json";
 		return e;
 	}
-	if (job->form == TEXT_CHAT || job->form == TEXT_COMPLETIONS || (job->form == TEXT_RESPONSES && s->l->harmony)) {
+	if (as_it_is(s, job->form, json_root(d))) {
 		*ret_doc = d;
 		return ERR_OK;
 	}
@@ -334,7 +342,10 @@ enum err text_local_ids(struct text_local_scratch *s, const struct text_local_jo
 	s->ids.n = 0;
 	s->ends.n = 0;
 	s->rest_tok = 0;
-	enum err e = job->form == TEXT_COMPLETIONS ? completions(s, json_root(d), ret_why) : chat(s, job, json_root(d), ret_why);
+	const struct json_val *body = json_root(d);
+	bool is_chat = job->form != TEXT_COMPLETIONS && (job->form != TEXT_EMBEDDINGS || !json_absent(json_get(body, STR("messages"))));
+	struct str member = job->form == TEXT_EMBEDDINGS ? STR("input") : STR("prompt");
+	enum err e = is_chat ? chat(s, job, body, ret_why) : completions(s, body, member, ret_why);
 	json_free(d);
 	TRY(e);
 	if (s->ids.n > job->max_tok || s->rest_tok > job->max_tok) {

@@ -259,8 +259,11 @@ static enum err status_fault(int status)
 
 static struct text_offer *offer_of(struct gate_worker *k, enum text_form form)
 {
-	return form == TEXT_CHAT || form == TEXT_COMPLETIONS ? &k->offer : &k->other_offer;
+	return form == TEXT_RESPONSES || form == TEXT_MESSAGES ? &k->other_offer : &k->offer;
 }
+
+/* Texts to be embedded come in bulk, and many such models have no prefix cache: no call is made before each. */
+static bool workers_give(const struct gate_req *r) { return r->model->text_from_workers && r->path->route != API_ROUTE_EMBEDDINGS; }
 
 /* An answer of a shape that we cannot read counts as "not offered": the other call may do. */
 static void learn_answer(struct gate_ids_call *c, int status, enum err read, struct text_ids *ids)
@@ -339,7 +342,9 @@ static enum err call_send(struct gate_ids_call *c)
 		return ERR_NO_WORKER;
 	buf_init(&ask, c->body.n * 2 + 4096);
 	bool expressible = !c->render_only && text_put_ask(&ask, c->form, TEXT_TOKENIZE, c->body) == ERR_OK;
-	enum err e = text_offer_choose(offer_of(k, c->form), expressible, io_now(g->loop), &c->call) ? ERR_OK : ERR_UNSUPPORTED;
+	c->call = TEXT_TOKENIZE;
+	bool any = text_has_render(c->form) ? text_offer_choose(offer_of(k, c->form), expressible, io_now(g->loop), &c->call) : expressible;
+	enum err e = any ? ERR_OK : ERR_UNSUPPORTED;
 	if (e == ERR_OK && c->call == TEXT_RENDER) {
 		buf_clear(&ask);
 		e = text_put_ask(&ask, c->form, TEXT_RENDER, c->body);
@@ -458,7 +463,8 @@ void gate_local_back(void *arg)
 		call_free(c);
 		return;
 	}
-	if (c->local_err == ERR_OK && text_ids_is_prefix(c->ours) && c->from_workers && to_worker(c) == ERR_OK)
+	bool ask = c->from_workers && c->form != TEXT_EMBEDDINGS;
+	if (c->local_err == ERR_OK && text_ids_is_prefix(c->ours) && ask && to_worker(c) == ERR_OK)
 		return;
 	if (c->local_err == ERR_OK) {
 		call_tell(c, ERR_OK, c->ours);
@@ -470,7 +476,7 @@ void gate_local_back(void *arg)
 		return;
 	}
 	gate_local_left(g, c->local_why);
-	enum err e = c->from_workers ? to_worker(c) : ERR_UNSUPPORTED;
+	enum err e = ask ? to_worker(c) : ERR_UNSUPPORTED;
 	if (e != ERR_OK)
 		call_over(c, e, NULL);
 }
@@ -482,7 +488,7 @@ static bool find_here(struct gate_req *r)
 	struct text_ids *ids = NULL;
 	switch (gate_local(r, &ids, &c)) {
 	case GATE_LOCAL_DONE:
-		if (text_ids_is_prefix(ids) && r->model->text_from_workers && lead(r, ids) == ERR_OK) {
+		if (text_ids_is_prefix(ids) && workers_give(r) && lead(r, ids) == ERR_OK) {
 			text_ids_unref(ids);
 			wait_for_ids(r);
 		} else {
@@ -511,7 +517,7 @@ static void find_ids(struct gate_req *r)
 	}
 	if (find_here(r))
 		return;
-	enum err e = r->model->text_from_workers ? lead(r, NULL) : ERR_UNSUPPORTED;
+	enum err e = workers_give(r) ? lead(r, NULL) : ERR_UNSUPPORTED;
 	if (e == ERR_OK) {
 		wait_for_ids(r);
 		return;
@@ -555,7 +561,7 @@ void gate_ids(struct gate_req *r)
 		go_on(r, why);
 	else if (r->facts.form == API_PROMPT_IDS && !r->facts.truncates)
 		given_ids(r);
-	else if (!r->model->text_from_workers && !r->model->tokenizer)
+	else if (!workers_give(r) && !r->model->tokenizer)
 		no_ids(r, "off");
 	else
 		find_ids(r);

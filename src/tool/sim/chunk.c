@@ -304,6 +304,7 @@ enum err sim_chunk_piece(struct buf *out, const struct sim_answer *a, const stru
 	case SIM_RESPONSES: return responses_piece(out, a, p);
 	case SIM_MESSAGES: return messages_piece(out, a, p);
 	case SIM_GENERATE: return generate_piece(out, a, p);
+	case SIM_EMBEDDING: break; /* there are no streams of it */
 	}
 	return ERR_OK;
 }
@@ -411,6 +412,21 @@ static enum err whole_generate(
 	return buf_add(out, STR("]}"));
 }
 
+/* Four numbers an input: enough to see that the call came through. What was cached is not told. */
+static enum err whole_embeddings(struct buf *out, const struct sim_answer *a, size_t n, const struct sim_usage *u)
+{
+	unsigned long long tok = u->prompt_tok;
+	TRY(buf_printf(out, "{\"id\":\"%.*s\",\"object\":\"list\",\"created\":%lld,\"model\":", STR_ARG(a->id), (long long)a->created_s));
+	TRY(json_quote(out, a->model));
+	TRY(buf_add(out, STR(",\"data\":[")));
+	for (size_t i = 0; i < n; i++)
+		TRY(buf_printf(out, "%s{\"index\":%zu,\"object\":\"embedding\",\"embedding\":[0.5,-0.5,0.5,-0.5]}", i ? "," : "", i));
+	return buf_printf(out,
+		"],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu,\"completion_tokens\":0,\"prompt_tokens_details\":null,"
+		"\"completion_tokens_details\":null}}",
+		tok, tok);
+}
+
 enum err sim_chunk_whole(struct buf *out, const struct sim_answer *a, const struct sim_choice_text *c, size_t n, const struct sim_usage *u)
 {
 	switch (a->api) {
@@ -419,6 +435,7 @@ enum err sim_chunk_whole(struct buf *out, const struct sim_answer *a, const stru
 	case SIM_RESPONSES: return response_object(out, a, u, c->text, c->finish);
 	case SIM_MESSAGES: return whole_messages(out, a, c, u);
 	case SIM_GENERATE: return whole_generate(out, a, c, n, u);
+	case SIM_EMBEDDING: return whole_embeddings(out, a, n, u);
 	}
 	return ERR_OK;
 }

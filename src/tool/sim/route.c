@@ -5,6 +5,7 @@ static void completion(struct sim_exch *x);
 static void responses(struct sim_exch *x);
 static void messages(struct sim_exch *x);
 static void generate(struct sim_exch *x);
+static void embeddings(struct sim_exch *x);
 static void response_by_id(struct sim_exch *x);
 
 static const struct sim_route routes[] = {
@@ -13,7 +14,7 @@ static const struct sim_route routes[] = {
 	{ "POST", "/v1/responses", responses, true, false },
 	{ "POST", "/v1/messages", messages, true, false },
 	{ "POST", "/inference/v1/generate", generate, true, false },
-	{ "POST", "/v1/embeddings", sim_prompt_embeddings, true, false },
+	{ "POST", "/v1/embeddings", embeddings, true, false },
 	{ "GET", "/v1/responses/", response_by_id, false, true },
 	{ "POST", "/v1/messages/count_tokens", sim_prompt_count_tokens, false, false },
 	{ "POST", "/v1/chat/completions/render", sim_prompt_render_chat, false, false },
@@ -76,6 +77,7 @@ static void chat(struct sim_exch *x) { start(x, SIM_CHAT); }
 static void completion(struct sim_exch *x) { start(x, SIM_COMPLETION); }
 static void responses(struct sim_exch *x) { start(x, SIM_RESPONSES); }
 static void messages(struct sim_exch *x) { start(x, SIM_MESSAGES); }
+static void embeddings(struct sim_exch *x) { start(x, SIM_EMBEDDING); }
 
 static void generate(struct sim_exch *x)
 {

@@ -32,6 +32,5 @@ void sim_prompt_detokenize(struct sim_exch *x);
 void sim_prompt_count_tokens(struct sim_exch *x);
 void sim_prompt_render_chat(struct sim_exch *x);
 void sim_prompt_render_completion(struct sim_exch *x);
-void sim_prompt_embeddings(struct sim_exch *x);
 
 #endif

@@ -154,6 +154,10 @@ static bool read_max_new(const struct sim_serving *s, const struct json_val *bod
 	static const char *const names[] = { "max_tokens", "max_completion_tokens", "max_output_tokens" };
 	bool found;
 	int64_t v;
+	if (c->api == SIM_EMBEDDING) {
+		c->max_new = 1; /* an embedding takes the step that a first token would */
+		return true;
+	}
 	if (!read_bool(body, "ignore_eos", &c->ignore_eos, f))
 		return false;
 	c->max_new = c->api == SIM_COMPLETION ? 16 : c->ignore_eos ? s->max_model_tok : s->default_new_tok;
@@ -264,6 +268,7 @@ static bool read_input(const struct sim_serving *s, const struct json_val *body,
 	case SIM_COMPLETION: return read_prompts(s, json_get(body, STR("prompt")), c, f);
 	case SIM_RESPONSES: return json_get(body, STR("input")) ? rendered(s, sim_render_responses, body, c, f) : missing(f, "input");
 	case SIM_MESSAGES: return sim_spec_messages(body, f) && rendered(s, sim_render_messages, body, c, f);
+	case SIM_EMBEDDING: return read_prompts(s, json_get(body, STR("input")), c, f);
 	case SIM_GENERATE:
 		return json_len(json_get(body, STR("token_ids"))) ? read_prompts(s, json_get(body, STR("token_ids")), c, f)
 								  : missing(f, "token_ids");
@@ -276,6 +281,8 @@ static bool read_input(const struct sim_serving *s, const struct json_val *body,
 static bool read_stream(const struct json_val *body, struct sim_spec_call *c, struct sim_fail *f)
 {
 	const struct json_val *o = json_get(body, STR("stream_options"));
+	if (c->api == SIM_EMBEDDING)
+		return true;
 	if (!read_bool(body, "stream", &c->stream, f))
 		return false;
 	if (!json_absent(o) && !c->stream) {

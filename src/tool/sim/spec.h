@@ -5,7 +5,7 @@
 
 #include "sim/render.h"
 
-enum sim_api { SIM_CHAT, SIM_COMPLETION, SIM_RESPONSES, SIM_MESSAGES, SIM_GENERATE };
+enum sim_api { SIM_CHAT, SIM_COMPLETION, SIM_RESPONSES, SIM_MESSAGES, SIM_GENERATE, SIM_EMBEDDING };
 
 struct sim_lora {
 	char name[64], path[192];

@@ -77,7 +77,8 @@ static enum err theirs_of(struct checking *k, struct str body, struct text_ids *
 	bool expressible = !k->c->render_only && text_put_ask(&q, k->c->form, TEXT_TOKENIZE, body) == ERR_OK, again = true;
 	buf_done(&q);
 	while (again) {
-		if (!text_offer_choose(&k->offer, expressible, io_now(k->loop), &call))
+		call = TEXT_TOKENIZE;
+		if (text_has_render(k->c->form) ? !text_offer_choose(&k->offer, expressible, io_now(k->loop), &call) : !expressible)
 			return ERR_UNSUPPORTED;
 		int status = ask(k, call, body);
 		again = text_offer_learn(&k->offer, call, status, io_now(k->loop));

@@ -291,7 +291,7 @@ static void other_paths(void **state)
 	struct api_fault fault;
 	assert_int_equal(read_as("/v1/embeddings", STR("{\"model\":\"e\",\"input\":[\"a\",\"b\"]}"), &f, &fault), ERR_OK);
 	assert_str(f.model, "e");
-	assert_int_equal(f.form, API_PROMPT_NONE);
+	assert_int_equal(f.form, API_PROMPT_TEXTS);
 	assert_str(f.prompt_head, "[\"a\",\"b\"]");
 	assert_int_equal(
 		read_as("/v1/responses",
@@ -302,6 +302,39 @@ static void other_paths(void **state)
 	assert_true(f.prompt_text_bytes > 20);
 	assert_int_equal(read_as("/v1/audio/transcriptions", STR("--x\r\nany"), &f, &fault), ERR_OK);
 	assert_int_equal(f.model.n, 0);
+}
+
+/* What a worker may still make something of is never refused here; a prompt of no known form is none. */
+static void inputs_of_embeddings(void **state)
+{
+	static const struct { const char *body; enum api_prompt_form form; size_t n_ids; } ROWS[] = {
+		{ "{\"input\":\"a\"}", API_PROMPT_TEXT, 0 },
+		{ "{\"input\":[\"a\"],\"stream\":true}", API_PROMPT_TEXT, 0 },
+		{ "{\"input\":[1,2]}", API_PROMPT_IDS, 1 },
+		{ "{\"input\":[[1,2],[3]]}", API_PROMPT_IDS, 2 },
+		{ "{\"input\":[{\"role\":\"user\",\"content\":\"a\"}]}", API_PROMPT_TEXTS, 0 },
+		{ "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", API_PROMPT_MESSAGES, 0 },
+		{ "{\"messages\":[{}],\"input\":\"a\"}", API_PROMPT_NONE, 0 },
+		{ "{\"messages\":\"a\"}", API_PROMPT_NONE, 0 },
+		{ "{\"input\":[]}", API_PROMPT_NONE, 0 },
+		{ "{\"input\":{}}", API_PROMPT_NONE, 0 },
+		{ "{\"prompt\":\"a\"}", API_PROMPT_NONE, 0 },
+		{ "{}", API_PROMPT_NONE, 0 },
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ROWS); i++) {
+		struct api_facts f;
+		struct api_fault fault;
+		assert_int_equal(read_as("/v1/embeddings", str_of(ROWS[i].body), &f, &fault), ERR_OK);
+		assert_int_equal(f.form, ROWS[i].form);
+		assert_int_equal(f.n_ids, ROWS[i].n_ids);
+		assert_false(f.stream);
+	}
+	struct api_facts f, of_other_size;
+	struct api_fault fault;
+	assert_int_equal(read_as("/v1/embeddings", STR("{\"input\":\"a\"}"), &f, &fault), ERR_OK);
+	assert_int_equal(read_as("/v1/embeddings", STR("{\"input\":\"a\",\"dimensions\":2,\"encoding_format\":\"base64\"}"), &of_other_size, &fault), ERR_OK);
+	assert_true(f.digest.lo == of_other_size.digest.lo && f.digest.hi == of_other_size.digest.hi);
 }
 
 static void model_of_a_form(void **state)
@@ -334,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(case_smg_1637_digest_covers_all_options, setup, teardown),
 		cmocka_unit_test_setup_teardown(case_production_stack_1045_chat_prompt, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_paths, setup, teardown),
+		cmocka_unit_test(inputs_of_embeddings),
 		cmocka_unit_test(model_of_a_form),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,6 @@ static void known(void **state)
 	assert_int_equal(find("POST", "/v1/responses")->dialect, API_RESPONSES);
 	assert_int_equal(find("POST", "/v1/audio/transcriptions")->body, API_BODY_FORM);
 	static const char *const LOAD[] = {
-		"/v1/embeddings",
 		"/score",
 		"/v1/score",
 		"/rerank",
@@ -40,6 +39,7 @@ static void known(void **state)
 		assert_true(find("POST", LOAD[i]) && find("POST", LOAD[i])->route == API_ROUTE_LOAD);
 	assert_int_equal(find("POST", "/v1/responses")->route, API_ROUTE_RESPONSES);
 	assert_int_equal(find("POST", "/v1/messages")->route, API_ROUTE_MESSAGES);
+	assert_int_equal(find("POST", "/v1/embeddings")->route, API_ROUTE_EMBEDDINGS);
 }
 
 static void administration_is_absent(void **state)

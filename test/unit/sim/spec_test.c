@@ -175,6 +175,7 @@ static void faults_say_where_and_what(void **state)
 		{ SIM_RESPONSES, "{}", 400, "Bad Request", "body.input" },
 		{ SIM_MESSAGES, "{" CHAT "}", 400, "Bad Request", "body.max_tokens" },
 		{ SIM_GENERATE, "{}", 400, "Bad Request", "body.token_ids" },
+		{ SIM_EMBEDDING, "{\"input\":[]}", 400, "BadRequestError", "" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct sim_spec_call c;

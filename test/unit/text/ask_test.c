@@ -111,6 +111,28 @@ static void prompts(void **state)
 	expect(TEXT_COMPLETIONS, TEXT_TOKENIZE, STR("{\"prompt\":[ \"a\\\"]\" ]}"), STR("{\"prompt\":\"a\\\"]\"}"));
 }
 
+/* A chat's default is to begin an answer, an embedded chat's is not. There is no render call. */
+static void embeddings(void **state)
+{
+	(void)state;
+	expect(TEXT_EMBEDDINGS, TEXT_TOKENIZE, STR("{\"model\":\"m\",\"input\":\"a\",\"dimensions\":4,\"add_special_tokens\":false}"),
+		STR("{\"model\":\"m\",\"add_special_tokens\":false,\"prompt\":\"a\"}"));
+	expect(TEXT_EMBEDDINGS, TEXT_TOKENIZE, STR("{\"input\":[\"a\"],\"prompt\":\"b\"}"), STR("{\"prompt\":\"a\"}"));
+	expect(TEXT_EMBEDDINGS, TEXT_TOKENIZE, STR("{" M ",\"reasoning_effort\":\"low\",\"tools\":[],\"chat_template_kwargs\":{\"x\":1}}"),
+		STR("{" M ",\"add_generation_prompt\":false,\"chat_template_kwargs\":{\"x\":1}}"));
+	expect(TEXT_EMBEDDINGS, TEXT_TOKENIZE, STR("{" M ",\"add_generation_prompt\":true}"), STR("{" M ",\"add_generation_prompt\":true}"));
+	refused(TEXT_EMBEDDINGS, STR("{\"input\":[\"a\",\"b\"]}"));
+	refused(TEXT_EMBEDDINGS, STR("{\"input\":\"a\"," M "}"));
+	refused(TEXT_EMBEDDINGS, STR("{\"input\":\"a\",\"truncate_prompt_tokens\":4}"));
+	refused(TEXT_EMBEDDINGS, STR("{\"input\":\"a\",\"padding\":\"max_length\"}"));
+	refused(TEXT_EMBEDDINGS, STR("{\"prompt\":\"a\"}"));
+	struct buf b;
+	buf_init(&b, 100);
+	assert_int_equal(text_put_ask(&b, TEXT_EMBEDDINGS, TEXT_RENDER, STR("{\"input\":\"a\"}")), ERR_UNSUPPORTED);
+	assert_false(text_has_render(TEXT_EMBEDDINGS));
+	buf_done(&b);
+}
+
 static void what_tokenize_cannot_express(void **state)
 {
 	(void)state;
@@ -142,6 +164,7 @@ int main(void)
 		cmocka_unit_test(template_arguments),
 		cmocka_unit_test(old_name_of_reasoning),
 		cmocka_unit_test(prompts),
+		cmocka_unit_test(embeddings),
 		cmocka_unit_test(what_tokenize_cannot_express),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

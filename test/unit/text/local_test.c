@@ -444,6 +444,67 @@ static void what_differs_between_versions_is_left(void **state)
 	done(&m);
 }
 
+/* ---- embeddings: the ids of the completion or chat that they are */
+
+static struct text_ids *ids_as(struct model *m, enum text_form form, const char *body)
+{
+	struct text_local_job job = chat(str_of(body));
+	struct text_ids *ids = NULL;
+	const char *why = NULL;
+	job.form = form;
+	if (text_local_ids(m->s, &job, &ids, &why) != ERR_OK)
+		fail_msg("%s: %s", body, why);
+	return ids;
+}
+
+static void expect_same_ids(struct model *m, const char *body, enum text_form form, const char *other)
+{
+	struct text_ids *a = ids_as(m, TEXT_EMBEDDINGS, body), *b = ids_as(m, form, other);
+	assert_int_equal(a->n, b->n);
+	for (size_t i = 0; i < a->n; i++) {
+		assert_int_equal(a->prompts[i].n, b->prompts[i].n);
+		assert_memory_equal(a->prompts[i].ids, b->prompts[i].ids, a->prompts[i].n * sizeof(uint32_t));
+	}
+	text_ids_unref(a);
+	text_ids_unref(b);
+}
+
+#define ONE "\"messages\":[{\"role\":\"user\",\"content\":\"a b\"}]"
+#define GENERATES "{% for m in messages %}{{ m.content }};{% endfor %}{{ tools }}{{ enable_thinking }}{% if add_generation_prompt %}answer{% endif %}"
+
+static void embeddings(void **state)
+{
+	static const struct { const char *body, *why; } LEFT[] = {
+		{ "{\"input\":\"a\"," ONE "}", "prompt_form" },
+		{ "{\"input\":[{\"role\":\"user\",\"content\":\"a\"}]}", "prompt_form" },
+		{ "{}", "prompt_form" },
+		{ "{\"input\":\"a\",\"truncate_prompt_tokens\":3}", "truncation" },
+		{ "{\"input\":\"a\",\"padding\":\"max_length\"}", "prompt_form" },
+		{ "{" ONE ",\"truncate_prompt_tokens\":3}", "truncation" },
+		{ "{" ONE ",\"padding\":\"max_length\"}", "prompt_form" },
+		{ "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[]}]}", "message_form" },
+		{ "{\"messages\":[[{\"role\":\"user\",\"content\":\"a\"}]]}", "message_form" },
+	};
+	struct model m = { 0 };
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR(GENERATES)), ERR_OK);
+	expect_same_ids(&m, "{\"input\":\"some text\",\"dimensions\":4}", TEXT_COMPLETIONS, "{\"prompt\":\"some text\"}");
+	expect_same_ids(&m, "{\"input\":[\"a\",\"b c\"],\"add_special_tokens\":false}", TEXT_COMPLETIONS, "{\"prompt\":[\"a\",\"b c\"],\"add_special_tokens\":false}");
+	expect_same_ids(&m, "{\"input\":[5,6]}", TEXT_COMPLETIONS, "{\"prompt\":[5,6]}");
+	expect_same_ids(&m, "{\"input\":\"a\",\"messages\":null}", TEXT_COMPLETIONS, "{\"prompt\":\"a\"}");
+	expect_same_ids(&m, "{" ONE ",\"tools\":[1],\"reasoning_effort\":\"low\"}", TEXT_CHAT, "{" ONE ",\"add_generation_prompt\":false}");
+	expect_same_ids(&m, "{" ONE ",\"add_generation_prompt\":true,\"add_special_tokens\":true}", TEXT_CHAT, "{" ONE ",\"add_special_tokens\":true}");
+	for (size_t i = 0; i < ARRAY_LEN(LEFT); i++) {
+		struct text_local_job job = chat(str_of(LEFT[i].body));
+		struct text_ids *ids;
+		const char *why = NULL;
+		job.form = TEXT_EMBEDDINGS;
+		assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_UNSUPPORTED);
+		assert_string_equal(why, LEFT[i].why);
+	}
+	done(&m);
+}
+
 /* ---- templates and special tokens */
 
 static void templates_by_name(void **state)
@@ -614,7 +675,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
 		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
-		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(templates_by_name),
+		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(embeddings), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(images_in_text), cmocka_unit_test(images_in_lists), cmocka_unit_test(images_first), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
