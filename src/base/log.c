@@ -1,6 +1,9 @@
 /* log.c: key=value lines, one write each. */
 #include "base/log.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,13 +58,70 @@ static void clean(char *p, size_t n)
 			p[i] = '?';
 }
 
-void log_line(enum log_level level, const char *event, const char *fmt, ...)
+/* ---- writing: a pipe that nobody reads must not stop a loop -------------------------------------------------- */
+
+enum { PIECE_BYTES = 4096 };    /* PIPE_BUF: a pipe that polls as writable takes so much at once */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t dropped;        /* lines, under the lock: without it two threads would share the room that one poll saw */
+
+/* False: it would block. An error is as good as written: there is nobody to tell. */
+static bool put(const char *p, size_t n)
 {
-	char line[4096], room[LOG_TIME_BYTES];
+	struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
+	int ready;
+	do
+		ready = poll(&out, 1, 0);
+	while (ready < 0 && errno == EINTR);
+	return ready != 0 && (write(STDERR_FILENO, p, n) >= 0 || errno != EAGAIN);
+}
+
+static size_t begin_line(char *to, size_t cap, enum log_level level, const char *event)
+{
+	char room[LOG_TIME_BYTES];
 	struct timespec ts;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	struct str at = log_time((int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000, room);
-	size_t n = (size_t)snprintf(line, sizeof(line), "ts=%.*s level=%s event=%s ", STR_ARG(at), names[level], event);
+	return (size_t)snprintf(to, cap, "ts=%.*s level=%s event=%s ", STR_ARG(at), names[level], event);
+}
+
+static void say_dropped(void)
+{
+	char line[160];
+	size_t n = begin_line(line, sizeof(line), LOG_LEVEL_WARN, "log_dropped");
+	n += (size_t)snprintf(line + n, sizeof(line) - n, "lines=%llu why=\"standard error was not read\"\n", (unsigned long long)dropped);
+	if (put(line, n))
+		dropped = 0;
+}
+
+/* The longest run of whole lines that one write may take; a piece of a line that is longer. */
+static size_t piece_of(struct str s)
+{
+	size_t most = MIN(s.n, (size_t)PIECE_BYTES), n = most;
+	while (n > 0 && s.p[n - 1] != '\n')
+		n--;
+	return n > 0 ? n : most;
+}
+
+void log_write(struct str lines)
+{
+	pthread_mutex_lock(&lock);
+	while (lines.n > 0) {
+		size_t n = piece_of(lines);
+		if (dropped > 0)
+			say_dropped();
+		if (dropped > 0 || !put(lines.p, n))
+			for (size_t i = 0; i < n; i++)
+				dropped += lines.p[i] == '\n';
+		lines = str_from(lines.p + n, lines.n - n);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+{
+	char line[PIECE_BYTES];
+	size_t n = begin_line(line, sizeof(line), level, event);
 	va_list ap;
 	va_start(ap, fmt);
 	int m = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
@@ -69,8 +129,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 	n = m < 0 ? n : MIN(n + (size_t)m, sizeof(line) - 2);
 	clean(line, n);
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) < 0)
-		return;   /* nobody to tell */
+	log_write(str_from(line, n));
 }
 
 bool log_pass(struct log_gate *g, int every_s, uint64_t *ret_cut)

@@ -1,5 +1,6 @@
 /* base/log.h: one line per event on standard error: ts=… level=… event=WORD key=value…
- * Only edge, tool and cmd call it (rooms below return errors). Thread-safe: one write per line; control bytes in it become
+ * Only edge, tool and cmd call it (rooms below return errors). Thread-safe: one write per line, which never waits: lines that standard
+ * error does not take at once are dropped and counted, and log_dropped lines=N says so when it takes them again. Control bytes become
  * '?', so that no value begins a line of its own. Never pass secrets.
  *
  *   LOG_INFO("worker_up", "worker=%s models=%d", url, n);
@@ -20,6 +21,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...) pri
 /* What stands behind ts=, in UTC with milliseconds: 2026-01-31T23:59:59.999Z. */
 enum { LOG_TIME_BYTES = 24 };
 struct str log_time(int64_t unix_us, char room[LOG_TIME_BYTES]);
+void log_write(struct str lines);   /* whole lines that somebody else made (access lines); several go out in one write */
 bool log_pass(struct log_gate *g, int every_s, uint64_t *ret_cut);
 /* Every value with a space in it is quoted: a line is nothing but key=value pairs. LOG_Q(s) writes one that is not ours to choose
  * (names, paths, messages): %s in the format, no quotes around it. */

@@ -1,4 +1,6 @@
 """Limits: headers, bodies, their shared memory, slow clients (section 4; THREATS.md)."""
+import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -185,6 +187,28 @@ def test_closed_standard_streams_do_not_become_sockets(start, up, closed):
         links = str([os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in range(3)])
         assert "socket" not in links and "anon_inode" not in links and "/dev/null" in links
         assert p.stop() == 0
+
+
+def test_a_log_that_nobody_reads_holds_up_nothing(start, up, tmp_path):
+    """lines are dropped while the pipe is full, and counted when it is read again"""
+    path = tmp_path / "stderr"
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+    gw = Gateway(functools.partial(start, before=f"exec 2>'{path}'"), up)
+    for _ in range(40):
+        assert gw.chat().status == 200
+        time.sleep(0.01)
+    seen = b""
+
+    def said():
+        nonlocal seen
+        with contextlib.suppress(BlockingIOError):
+            seen += os.read(pipe, 1 << 16)
+        return re.search(rb" level=warn event=log_dropped lines=[1-9]", seen) or gw.chat().status != 200
+    assert eventually(said, 10)
+    assert b" event=log_dropped " in seen
+    os.close(pipe)
 
 
 def works(gw):

@@ -141,7 +141,7 @@ void gate_log_flush(struct gate *g)
 {
 	if (!g->log.n)
 		return;
-	fwrite(buf_str(&g->log).p, 1, g->log.n, stderr);
+	log_write(buf_str(&g->log));
 	buf_clear(&g->log);
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -83,6 +84,45 @@ static void a_value_begins_no_line(void **state)
 	close(old);
 }
 
+static size_t count(const char *text, const char *word)
+{
+	size_t n = 0;
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		n++;
+	return n;
+}
+
+/* What a pipe holds that nobody read must not stop us; what was lost meanwhile is counted. */
+static void a_full_pipe_costs_lines_and_no_time(void **state)
+{
+	(void)state;
+	static char text[1 << 17];
+	int ends[2], old = dup(2);
+	enum { LINES = 5000, PADDING = 100 };
+	assert_int_equal(pipe(ends), 0);
+	dup2(ends[1], 2);
+	for (int i = 0; i < LINES; i++)
+		LOG_WARN("test", "filler=%0*d", PADDING, i);
+	ssize_t n = read(ends[0], text, sizeof(text) - 1);
+	log_write(STR("one=1\ntwo=2\n"));
+	dup2(old, 2);
+	assert_true(n > 0);
+	text[n] = 0;
+	assert_int_equal(text[n - 1], '\n');
+	unsigned long long kept = count(text, " event=test "), lost = 0;
+	n = read(ends[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = 0;
+	const char *said = strstr(text, " level=warn event=log_dropped lines=");
+	assert_non_null(said);
+	lost = strtoull(said + strlen(" level=warn event=log_dropped lines="), NULL, 10);
+	assert_int_equal(kept + lost, LINES);
+	assert_non_null(strstr(text, "\none=1\ntwo=2\n"));
+	close(ends[0]);
+	close(ends[1]);
+	close(old);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +131,7 @@ int main(void)
 		cmocka_unit_test(values_are_quoted_where_they_must_be),
 		cmocka_unit_test(a_time_is_written_in_one_form),
 		cmocka_unit_test(a_value_begins_no_line),
+		cmocka_unit_test(a_full_pipe_costs_lines_and_no_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
