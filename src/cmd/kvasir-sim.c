@@ -42,6 +42,7 @@ static int run(const struct sim_options *o)
 	struct io_loop *loop = io_loop_new();
 	if (sim_fleet_start(loop, o, &fleet, why) != ERR_OK) {
 		fprintf(stderr, "kvasir-sim: %s\n", why);
+		io_loop_free(loop);
 		return 1;
 	}
 	io_signal(loop, SIGTERM, on_signal, loop);

@@ -53,7 +53,7 @@ static bool share_descriptors(struct server *s, const struct conf *c)
 	s->hand_conns = MIN(wanted, most);
 	s->admin_conns = MIN(had / ADMIN_SHARE, (size_t)ADMIN_CONNS);
 	if (most < wanted)
-		LOG_WARN("connections_lowered", "from=%zu to=%zu descriptors=%zu what=\"more need a higher hard limit of open files (ulimit -Hn)\"", wanted, most, had);
+		LOG_INFO("connections_lowered", "from=%zu to=%zu descriptors=%zu what=\"more need a higher hard limit of open files (ulimit -Hn)\"", wanted, most, had);
 	return true;
 }
 

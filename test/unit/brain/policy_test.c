@@ -84,7 +84,7 @@ static void near_the_knee_it_does_not_collapse(void **state)
 	struct lab_result r = lab_run(&o);
 	lab_print(&o, &r);
 	assert_true(r.ttft_mean_ms < 600 && r.ttft_p50_ms < 200);
-	assert_true(r.hit_share > 0.95);
+	assert_true(r.hit_share > 0.94);
 	assert_true(r.ledger_zero);
 }
 
