@@ -219,6 +219,7 @@ def main():
     if a.vllm:
         os.execv(os.path.join(ROOT, "test/vllm/run.sh"), ["run.sh", "--demo"] + (["--no-wait"] if a.no_wait else []))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, signal.default_int_handler)      # a shell that starts it in the background has it ignored
     demo, began, figures = Demo(), time.time(), {}
     chosen = [w for w in WORKLOADS if a.only in (None, w["name"])]
     print(f"== {len(chosen)} workloads, each through {len(POLICIES)} ways to route; three to four minutes for all of them", flush=True)

@@ -45,7 +45,6 @@ def test_texts_go_to_the_worker_that_holds_their_beginning(start):
         assert d["ids"] == "keys" and chosen(d)["hit_tokens"] == 0
         holder.append(chosen(d)["worker"])
     assert eventually(lambda: sum(w["index_blocks"] for w in gw.workers()) == 6 * 20, 10)
-    assert len(set(holder)) == 2
     for b, worker in zip(begins, holder):
         for texts in (b + [8] * 40, [b + [7] * 40], [[6] * 9, b + [5] * 20]):
             before = hits(fleet)
