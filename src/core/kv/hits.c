@@ -84,9 +84,7 @@ inlined const uint64_t *row_of(const uint64_t *rows, uint64_t v, uint64_t *bits,
 		return rows + (v >> 32) * words;
 	for (uint32_t i = 0; i < words; i++)
 		bits[i] = 0;
-	uint64_t ids = v >> 4;
-	for (uint32_t n = v & 15; n; n--, ids >>= 12)
-		bits[(ids & 0xfff) / 64] |= 1ull << (ids % 64);
+	kv_spread(v, bits);
 	return bits;
 }
 

@@ -49,6 +49,14 @@ static inline void kv_prefetch(const struct kv_holders *h, uint64_t key)
 	__builtin_prefetch(home + KV_LINE);
 }
 
+/* Sets the bits of those that lie in the slot itself (a value that is no row). */
+static inline void kv_spread(uint64_t v, uint64_t *bits)
+{
+	uint64_t ids = v >> 4;
+	for (uint32_t n = v & 15; n; n--, ids >>= 12)
+		bits[(ids & 0xfff) / 64] |= 1ull << (ids % 64);
+}
+
 /* The value at a key, 0 if none holds it. */
 static inline uint64_t kv_value(const struct kv_holders *h, uint64_t key)
 {

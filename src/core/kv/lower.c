@@ -44,9 +44,7 @@ static void add_holders(const struct kv_holders *h, uint64_t key, uint64_t *bits
 			bits[k] |= kv_row(h, v)[k];
 		return;
 	}
-	uint64_t ids = v >> 4;
-	for (uint32_t n = v & 15; n; n--, ids >>= 12)
-		bits[(ids & 0xfff) / 64] |= 1ull << (ids % 64);
+	kv_spread(v, bits);
 }
 
 /* Who is alive and has the block in every group goes on; for whom a group's comes from storage, it is counted. */
