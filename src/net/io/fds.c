@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/must.h"
 
-enum { SMALLEST_LIMIT = 256 };    /* where the system does not say */
+enum {
+	SMALLEST_LIMIT = 256,    /* where the system does not say */
+	SPARE_MAX = 64,
+};
 
 size_t io_fds_raise(void)
 {
@@ -20,6 +24,18 @@ size_t io_fds_raise(void)
 	if (setrlimit(RLIMIT_NOFILE, &r) != 0)
 		r.rlim_cur = had;
 	return (size_t)MIN(r.rlim_cur, (rlim_t)INT32_MAX);
+}
+
+bool io_fds_spare(size_t n)
+{
+	int fds[SPARE_MAX];
+	size_t got = 0;
+	must(n <= SPARE_MAX);
+	while (got < n && (fds[got] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		got++;
+	for (size_t i = 0; i < got; i++)
+		(void)close(fds[i]);
+	return got == n;
 }
 
 void io_fds_fill(void)

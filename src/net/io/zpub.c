@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/must.h"
+#include "io/fds.h"
 #include "io/zmq_priv.h"
 
 static const unsigned char end_seq[8] = { 255, 255, 255, 255, 255, 255, 255, 255 };
@@ -151,8 +152,13 @@ static bool bind_sockets(struct io_zpub *p, const struct io_zpub_opts *o)
 	return bind_to(p->router, o->replay_endpoint, p->replay_endpoint, sizeof(p->replay_endpoint), o->ret_unbound);
 }
 
+/* Two sockets and their listeners, what a look at the interfaces opens (zmq_bind aborts where it cannot), and some for other threads. */
+enum { OPEN_FDS = 16 };
+
 enum err io_zpub_open(struct io_zhub *h, const struct io_zpub_opts *o, struct io_zpub **ret_pub)
 {
+	if (!io_fds_spare(OPEN_FDS))
+		return ERR_IO;
 	struct io_zpub *p = must_calloc(1, sizeof(*p));
 	p->hub = h;
 	list_init(&p->node);

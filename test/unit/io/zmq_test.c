@@ -271,14 +271,15 @@ static void test_bad_endpoints(void **state)
 	assert_int_equal(seen.connected + seen.lost, 0);
 }
 
-/* No descriptor can be had until the one that is returned is given back to it. */
-static struct rlimit limit_tight(void)
+/* No more than so many descriptors can be had until the limit that is returned is given back. */
+static struct rlimit limit_tight(rlim_t left)
 {
 	struct rlimit was, tight;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	tight = was;
 	tight.rlim_cur = (rlim_t)dup(0);
 	assert_int_equal(close((int)tight.rlim_cur), 0);
+	tight.rlim_cur += left;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
 	return was;
 }
@@ -287,10 +288,27 @@ static void test_without_descriptors_nothing_is_opened(void **state)
 {
 	struct io_zpub_opts o = { "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", NULL, 1, true, NULL };
 	(void)state;
-	struct rlimit was = limit_tight();
+	struct rlimit was = limit_tight(0);
 	assert_int_equal(io_zsub_open(hub, "tcp://127.0.0.1:1", "tcp://127.0.0.1:2", &sub_ops, &seen, &sub), ERR_IO);
 	assert_int_equal(io_zpub_open(hub, &o, &pub), ERR_IO);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	open_pair(true, "", 10);
+}
+
+/* libzmq gives up the process where a bind finds no descriptor for its look at the interfaces. */
+static void test_however_few_descriptors_are_left_nothing_aborts(void **state)
+{
+	struct io_zpub_opts o = { "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", NULL, 1, true, NULL };
+	(void)state;
+	for (rlim_t left = 0; left < 20; left++) {
+		struct rlimit was = limit_tight(left);
+		if (io_zsub_open(hub, "tcp://127.0.0.1:1", "tcp://127.0.0.1:2", &sub_ops, &seen, &sub) == ERR_OK)
+			io_zsub_close(sub);
+		if (io_zpub_open(hub, &o, &pub) == ERR_OK)
+			io_zpub_close(pub);
+		kit_run_us(5000);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	}
 	open_pair(true, "", 10);
 }
 
@@ -301,7 +319,7 @@ static void test_a_replay_without_a_descriptor_ends_and_a_later_one_works(void *
 	send_n(0, 3);
 	kit_until_n(&seen.live, 3);
 	io_zpub_mute_replay(pub, true);
-	struct rlimit was = limit_tight();
+	struct rlimit was = limit_tight(0);
 	for (int i = 1; i <= 2; i++) {
 		assert_int_equal(io_zsub_replay(sub, 0), ERR_OK);
 		kit_until_n(&seen.ends, i);
@@ -340,7 +358,8 @@ int main(void)
 		ZTEST(test_ring_forgets_the_oldest_and_all_on_reset), ZTEST(test_lost_message_is_in_the_replay),
 		ZTEST(test_silent_replay_times_out_and_a_later_one_works), ZTEST(test_publisher_restarts),
 		ZTEST(test_nothing_is_called_after_close), ZTEST(test_flood_arrives_without_a_gap), ZTEST(test_bad_endpoints),
-		ZTEST(test_without_descriptors_nothing_is_opened), ZTEST(test_a_replay_without_a_descriptor_ends_and_a_later_one_works),
+		ZTEST(test_without_descriptors_nothing_is_opened),
+		ZTEST(test_however_few_descriptors_are_left_nothing_aborts), ZTEST(test_a_replay_without_a_descriptor_ends_and_a_later_one_works),
 		ZTEST(test_many_workers_come_and_go),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
