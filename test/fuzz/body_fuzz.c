@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool known = data[0] & 4;
 	if (data[0] & 2)
 		t = HARMONY_AT;
-	static const enum text_form FORMS[] = { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES, TEXT_EMBEDDINGS };
+	static const enum text_form FORMS[] = { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES, TEXT_EMBEDDINGS, TEXT_SCORE };
 	if (!models[t][known])
 		load(t, known);
 	struct text_local_job job = { .form = FORMS[(data[0] >> 3 & 7) % ARRAY_LEN(FORMS)], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20,

@@ -64,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check("/v1/chat/completions", TEXT_CHAT, body);
 	check("/v1/completions", TEXT_COMPLETIONS, body);
 	check("/v1/embeddings", TEXT_EMBEDDINGS, body);
+	check("/v1/rerank", TEXT_SCORE, body);
 	(void)api_form_model(STR("multipart/form-data; boundary=BB"), body);
 	return 0;
 }

@@ -133,7 +133,7 @@ class Upstream:
         self.script, self.models, self.tokenize, self.health = script, models, tokenize, health
         self.calls, self.tokenize_calls, self.lock, self.over = [], [], threading.Lock(), threading.Event()
         self.own_headers = []
-        self.version, self.root, self.parents = None, "m", {}
+        self.version, self.root, self.parents, self.embeds = None, "m", {}, False
         self.connections = 0
         self.server = socket.create_server(("127.0.0.1", port), backlog=256)
         self.port = self.server.getsockname()[1]
@@ -222,6 +222,8 @@ class Upstream:
             call.send(whole(METRICS, content_type="text/plain"))
         elif path in ("/kv_event_sources", "/version") and not (path == "/version" and self.version):
             call.send(whole({"detail": "Not Found"}, 404))
+        elif path == "/v1/embeddings" and call.method == "GET":
+            call.send(whole({"detail": "no"}, 405 if self.embeds else 404))
         elif path == "/version":
             call.send(whole({"version": self.version}))
         elif path in ("/tokenize", *(f"/v1/{api}/render" for api in ("chat/completions", "completions", "messages", "responses"))) and "x-request-id" not in call.headers:

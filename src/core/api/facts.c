@@ -358,10 +358,19 @@ static void finish_embeddings(struct reader *r)
 		r->f.form = API_PROMPT_MESSAGES;
 }
 
+/* Two texts at least, in members of many names: what they are is for text/ and the worker to judge. */
+static void finish_score(struct reader *r)
+{
+	r->f.stream = false;
+	r->f.form = API_PROMPT_TEXTS;
+}
+
 static void finish(struct reader *r)
 {
 	if (r->path->route == API_ROUTE_EMBEDDINGS)
 		finish_embeddings(r);
+	if (r->path->route == API_ROUTE_SCORE)
+		finish_score(r);
 	if (r->path->route == API_ROUTE_CHAT)
 		finish_chat(r);
 	if (r->path->route == API_ROUTE_COMPLETIONS)

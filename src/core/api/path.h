@@ -12,6 +12,7 @@ enum api_route {
 	API_ROUTE_RESPONSES,     /* kv-routed where its ids are known: the prompt is `input` and `instructions` */
 	API_ROUTE_MESSAGES,      /* likewise: `system` and `messages` */
 	API_ROUTE_EMBEDDINGS,    /* likewise: `input`, or `messages` */
+	API_ROUTE_SCORE,         /* likewise: a query and documents, each a prompt of its own */
 	API_ROUTE_LOAD,          /* proxied by load */
 	API_ROUTE_RESPONSE,      /* /v1/responses/{id}...: to the worker that made it */
 	API_ROUTE_MODELS,        /* our own, merged list */

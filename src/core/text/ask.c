@@ -20,6 +20,7 @@ struct str text_call_path(enum text_form form, enum text_call call)
 		[TEXT_RESPONSES] = STR_INIT("/v1/responses/render"),
 		[TEXT_MESSAGES] = STR_INIT("/v1/messages/render"),
 		[TEXT_EMBEDDINGS] = STR_INIT(""),
+		[TEXT_SCORE] = STR_INIT(""),
 	};
 	return RENDER[form];
 }
@@ -257,7 +258,7 @@ static enum err put_tokenize(struct buf *b, enum text_form form, struct str body
 {
 	struct fields f = { 0 };
 	struct json_writer w = json_writer(b);
-	if (form == TEXT_RESPONSES || form == TEXT_MESSAGES)
+	if (form == TEXT_RESPONSES || form == TEXT_MESSAGES || form == TEXT_SCORE)
 		return ERR_UNSUPPORTED;
 	read_fields(body, &f);
 	if (f.v[F_TRUNCATE].n || f.v[F_EMBEDS].n || (form == TEXT_EMBEDDINGS && !from_embeddings(&f)))

@@ -229,6 +229,60 @@ static enum err completions(struct text_local_scratch *s, const struct json_val 
 	return prompts(s, json_get(body, member), special, ret_why);
 }
 
+/* A text or a list of texts, each a prompt; not ids. */
+static enum err texts(struct text_local_scratch *s, const struct json_val *v, const char **ret_why)
+{
+	struct str text;
+	if (json_str(v, &text))
+		return encode(s, text, true, ret_why);
+	if (!json_is(v, JSON_ARRAY) || json_len(v) == 0)
+		return refuse("prompt_form", ret_why);
+	if (json_len(v) > PROMPTS_MAX)
+		return refuse("too_many_prompts", ret_why);
+	for (struct json_iter it = json_each(v); json_next(&it);) {
+		if (!json_str(it.val, &text))
+			return refuse("prompt_form", ret_why);
+		TRY(encode(s, text, true, ret_why));
+	}
+	return ERR_OK;
+}
+
+/* The members of its two sides; several such pairs in one body are the worker's to choose from. */
+static bool score_sides(const struct json_val *body, const struct json_val *ret_sides[2])
+{
+	static const struct str PAIRS[][2] = { { STR_INIT("queries"), STR_INIT("documents") }, { STR_INIT("queries"), STR_INIT("items") },
+		{ STR_INIT("data_1"), STR_INIT("data_2") }, { STR_INIT("text_1"), STR_INIT("text_2") }, { STR_INIT("query"), STR_INIT("documents") } };
+	size_t n = 0;
+	for (size_t i = 0; i < ARRAY_LEN(PAIRS); i++) {
+		const struct json_val *a = json_get(body, PAIRS[i][0]), *b = json_get(body, PAIRS[i][1]);
+		if (json_absent(a) || json_absent(b))
+			continue;
+		ret_sides[0] = a;
+		ret_sides[1] = b;
+		n++;
+	}
+	return n == 1;
+}
+
+/* What a model that embeds is asked for a score or a ranking: each text of both sides is a prompt of its own, one behind the other. */
+static enum err score(struct text_local_scratch *s, const struct json_val *body, const char **ret_why)
+{
+	static const struct str CUTS[] = { STR_INIT("truncate_prompt_tokens"), STR_INIT("max_tokens_per_query"), STR_INIT("max_tokens_per_doc") };
+	const struct json_val *sides[2];
+	uint64_t n;
+	for (size_t i = 0; i < ARRAY_LEN(CUTS); i++) {
+		const struct json_val *v = json_get(body, CUTS[i]);
+		if (!json_absent(v) && (i == 0 || !json_u64(v, &n) || n > 0))
+			return refuse("truncation", ret_why);
+	}
+	if (!json_absent(json_get(body, STR("padding"))) || !score_sides(body, sides))
+		return refuse("prompt_form", ret_why);
+	TRY(texts(s, sides[0], ret_why));
+	size_t n_first = s->ends.n;
+	TRY(texts(s, sides[1], ret_why));
+	return n_first == 1 || s->ends.n == 2 * n_first ? ERR_OK : refuse("prompt_form", ret_why);
+}
+
 /* The ids up to the last place from which on nothing can change them, whatever the media become. */
 static enum err encode_prefix(struct text_local_scratch *s, const struct text_chat_rest *rest, bool special, const char **ret_why)
 {
@@ -312,7 +366,7 @@ static bool as_it_is(const struct text_local_scratch *s, enum text_form form, co
 {
 	if (form == TEXT_EMBEDDINGS)
 		return json_absent(json_get(body, STR("messages")));
-	return form == TEXT_CHAT || form == TEXT_COMPLETIONS || (form == TEXT_RESPONSES && s->l->harmony);
+	return form == TEXT_CHAT || form == TEXT_COMPLETIONS || form == TEXT_SCORE || (form == TEXT_RESPONSES && s->l->harmony);
 }
 
 /* The body, as a chat's when it is another API's. */
@@ -333,6 +387,17 @@ static enum err parsed(struct text_local_scratch *s, const struct text_local_job
 	return e;
 }
 
+static enum err ids_of(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, const char **ret_why)
+{
+	if (job->form == TEXT_SCORE)
+		return score(s, body, ret_why);
+	if (job->form == TEXT_COMPLETIONS)
+		return completions(s, body, STR("prompt"), ret_why);
+	if (job->form == TEXT_EMBEDDINGS && json_absent(json_get(body, STR("messages"))))
+		return completions(s, body, STR("input"), ret_why);
+	return chat(s, job, body, ret_why);
+}
+
 enum err text_local_ids(struct text_local_scratch *s, const struct text_local_job *job, struct text_ids **ret_ids, const char **ret_why)
 {
 	struct json_doc *d;
@@ -343,9 +408,7 @@ enum err text_local_ids(struct text_local_scratch *s, const struct text_local_jo
 	s->ends.n = 0;
 	s->rest_tok = 0;
 	const struct json_val *body = json_root(d);
-	bool is_chat = job->form != TEXT_COMPLETIONS && (job->form != TEXT_EMBEDDINGS || !json_absent(json_get(body, STR("messages"))));
-	struct str member = job->form == TEXT_EMBEDDINGS ? STR("input") : STR("prompt");
-	enum err e = is_chat ? chat(s, job, body, ret_why) : completions(s, body, member, ret_why);
+	enum err e = ids_of(s, job, body, ret_why);
 	json_free(d);
 	TRY(e);
 	if (s->ids.n > job->max_tok || s->rest_tok > job->max_tok) {

@@ -13,7 +13,7 @@
 
 enum { FEED_TURN_BLOCKS = 2000, FEED_MAX_REPLAYS = 8, FEED_REPLAY_TRIES = 3 };
 
-enum feed_job_kind { FEED_JOB_HEALTH, FEED_JOB_MODELS, FEED_JOB_METRICS, FEED_JOB_SOURCES, FEED_JOB_VERSION, FEED_JOBS };
+enum feed_job_kind { FEED_JOB_HEALTH, FEED_JOB_MODELS, FEED_JOB_METRICS, FEED_JOB_SOURCES, FEED_JOB_VERSION, FEED_JOB_EMBEDS, FEED_JOBS };
 
 /* One question asked again and again; at most one under way. */
 struct feed_job {
@@ -54,6 +54,7 @@ struct feed_worker {
 	bool has_metrics;
 	struct str version;                  /* the engine's, heap; "" = not said */
 	bool version_final, version_told;    /* told: at least once since the worker is known */
+	bool embeds, embeds_final;           /* it has the route; asked of versions that register it for such models only */
 	/* events */
 	struct arena sources_arena;
 	struct feed_sources sources;
@@ -103,7 +104,7 @@ void feed_worker_resolve(struct feed_worker *w);     /* asks for the address aga
 /* The worker may be another process now: ask everything anew. */
 void feed_worker_relearn(struct feed_worker *w, const char *why);
 
-/* probe.c: the four questions */
+/* probe.c: the questions */
 void feed_jobs_start(struct feed_worker *w);
 void feed_jobs_stop(struct feed_worker *w);
 void feed_job_soon(struct feed_worker *w, enum feed_job_kind k);

@@ -1,15 +1,16 @@
 /* The questions a worker is asked again and again, each with its own timer and jitter, at most one of a kind under way:
- * is it healthy, which models, its gauges, where its events are. */
+ * is it healthy, which models, its gauges, where its events are, which version, does it embed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "feed/feed_priv.h"
+#include "text/chat.h"
 
-static const char *const job_words[FEED_JOBS] = { "health", "models", "metrics", "event_sources", "version" };
+static const char *const job_words[FEED_JOBS] = { "health", "models", "metrics", "event_sources", "version", "embeddings" };
 static const struct str job_paths[FEED_JOBS] = { STR_INIT("/health"), STR_INIT("/v1/models"), STR_INIT("/metrics"), STR_INIT("/kv_event_sources"),
-                                             STR_INIT("/version") };
+                                             STR_INIT("/version"), STR_INIT("/v1/embeddings") };
 
 enum { RETRY_US = 1000000, BOOT_RETRY_US = 500000, UNLEARNT_US = 250000, UNLEARNT_DOUBLES = 8, SPREAD_MIN_US = 50000, SPREAD_US_PER_WORKER = 250 };
 
@@ -23,7 +24,8 @@ static int64_t interval(const struct feed_job *j)
 	case FEED_JOB_MODELS: return j->w->models.n > 0 && !j->w->unauthorized ? o->models_interval_us : MIN(o->models_interval_us, 2 * RETRY_US);
 	case FEED_JOB_METRICS: return o->scrape_interval_us;
 	case FEED_JOB_SOURCES:
-	case FEED_JOB_VERSION: return 2 * RETRY_US;
+	case FEED_JOB_VERSION:
+	case FEED_JOB_EMBEDS: return 2 * RETRY_US;
 	case FEED_JOBS: break;
 	}
 	return RETRY_US;
@@ -239,6 +241,20 @@ static void took_version(struct feed_worker *w, int status, struct str body)
 	w->version_final = w->version_told = true;
 	free((void *)(uintptr_t)w->version.p);
 	w->version = version;
+	feed_job_soon(w, FEED_JOB_EMBEDS);
+}
+
+/* A GET of a route that is there is 405. A vLLM of a version that we know has this one for models that embed, and for no others; such a
+ * model's scores are made of embeddings, others' of pairs. */
+static void took_embeds(struct feed_worker *w, int status)
+{
+	bool embeds = status == 405;
+	if (status >= 500)
+		return;
+	if (!w->embeds_final || embeds != w->embeds)
+		feed_mark(w->feed);
+	w->embeds = embeds;
+	w->embeds_final = true;
 }
 
 /* ---- the round */
@@ -265,6 +281,10 @@ static bool took(struct feed_job *j, enum err e, int status, struct str body)
 		if (e == ERR_OK)
 			took_version(w, status, body);
 		return w->version_final;
+	case FEED_JOB_EMBEDS:
+		if (e == ERR_OK)
+			took_embeds(w, status);
+		return w->embeds_final;
 	case FEED_JOBS: break;
 	}
 	return true;
@@ -294,6 +314,8 @@ static bool is_due(const struct feed_job *j)
 		return w->up && !w->draining && !w->sources_final;
 	if (j->kind == FEED_JOB_VERSION)
 		return w->up && !w->version_final;
+	if (j->kind == FEED_JOB_EMBEDS)
+		return w->up && text_chat_knows(w->version) && w->version_final && !w->embeds_final;
 	return w->up;
 }
 

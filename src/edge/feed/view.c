@@ -142,9 +142,10 @@ static struct model *tokenizer_of(const struct feed *f, const struct feed_worker
 	return t != NULL && w->version_final ? model_ref(t) : NULL;
 }
 
-/* Workers of one model name that do not agree on its tokenizer: none is used. */
-static void merge_tokenizer(struct feed_view_model *kept, struct feed_view_model *other)
+/* Workers of one model name that do not agree on its tokenizer: none is used; nor on what a score is. */
+static void merge(struct feed_view_model *kept, struct feed_view_model *other)
 {
+	kept->embeds &= other->embeds;
 	if (kept->tokenizer != other->tokenizer) {
 		model_unref(kept->tokenizer);
 		kept->tokenizer = NULL;
@@ -157,6 +158,7 @@ static void make_model(const struct feed *f, struct feed_view *v, const struct f
 {
 	struct str from = tokens_word(f);
 	*out = (struct feed_view_model){
+		.embeds = w->embeds && w->embeds_final,
 		.id = arena_str(&v->arena, m->id), .root = arena_str(&v->arena, m->root), .parent = arena_str(&v->arena, m->parent), .max_model_len = m->max_model_len,
 		.adapter = m->parent.n > 0, .text_from_workers = str_eq(from, STR("auto")) || str_eq(from, STR("worker")), .tokenizer = tokenizer_of(f, w, m),
 	};
@@ -180,7 +182,7 @@ static void make_models(const struct feed *f, struct feed_view *v)
 		if (kept == 0 || !str_eq(list[kept - 1].id, list[i].id))
 			list[kept++] = list[i];
 		else
-			merge_tokenizer(&list[kept - 1], &list[i]);
+			merge(&list[kept - 1], &list[i]);
 	for (size_t i = 0; i < kept; i++)
 		list[i].n_block_sizes = (uint32_t)brain_block_sizes(f->brain, list[i].id, list[i].block_sizes);
 	v->models = list;

@@ -31,6 +31,7 @@ struct feed_view_model {            /* one entry of the merged /v1/models */
 	uint32_t block_sizes[KV_MAX_SIZES]; uint32_t n_block_sizes;
 	bool adapter;
 	bool text_from_workers;         /* token ids may be asked of the workers (--tokens auto|worker) */
+	bool embeds;                    /* its workers make embeddings, and scores of them */
 	struct model *tokenizer;        /* the one in this process, perhaps not ready yet; NULL: none (held by the view) */
 };
 struct feed_view {

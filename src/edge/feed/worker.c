@@ -153,7 +153,7 @@ void feed_worker_relearn(struct feed_worker *w, const char *why)
 	w->metrics.started_s = 0;            /* whatever the next scrape says is this process */
 	feed_count(w->feed, FEED_M_RELEARNT, 1);
 	LOG_INFO("worker_relearnt", "worker=%.*s why=\"%s\"", STR_ARG(w->conf.url), why);
-	w->sources_final = w->version_final = false;
+	w->sources_final = w->version_final = w->embeds_final = false;
 	feed_job_soon(w, FEED_JOB_VERSION);
 	feed_job_soon(w, FEED_JOB_MODELS);
 	feed_job_soon(w, FEED_JOB_METRICS);

@@ -262,8 +262,12 @@ static struct text_offer *offer_of(struct gate_worker *k, enum text_form form)
 	return form == TEXT_RESPONSES || form == TEXT_MESSAGES ? &k->other_offer : &k->offer;
 }
 
-/* Texts to be embedded come in bulk, and many such models have no prefix cache: no call is made before each. */
-static bool workers_give(const struct gate_req *r) { return r->model->text_from_workers && r->path->route != API_ROUTE_EMBEDDINGS; }
+/* Texts for pooling models come in bulk, and many such models have no prefix cache: no call is made before each. */
+static bool workers_give(const struct gate_req *r)
+{
+	enum text_form form;
+	return r->model->text_from_workers && gate_text_form(r, &form) && text_has_render(form);
+}
 
 /* An answer of a shape that we cannot read counts as "not offered": the other call may do. */
 static void learn_answer(struct gate_ids_call *c, int status, enum err read, struct text_ids *ids)
@@ -463,7 +467,7 @@ void gate_local_back(void *arg)
 		call_free(c);
 		return;
 	}
-	bool ask = c->from_workers && c->form != TEXT_EMBEDDINGS;
+	bool ask = c->from_workers && text_has_render(c->form);
 	if (c->local_err == ERR_OK && text_ids_is_prefix(c->ours) && ask && to_worker(c) == ERR_OK)
 		return;
 	if (c->local_err == ERR_OK) {
@@ -541,6 +545,8 @@ static const char *not_wanted(const struct gate_req *r)
 		return "previous_response";
 	if (!r->model)
 		return "unknown_model";
+	if (form == TEXT_SCORE && !r->model->embeds)
+		return "not_embedding";
 	if (!r->model->n_block_sizes)
 		return "no_block_size";
 	return NULL;

@@ -65,6 +65,7 @@ bool gate_text_form(const struct gate_req *r, enum text_form *ret_form)
 	case API_ROUTE_RESPONSES: *ret_form = TEXT_RESPONSES; return true;
 	case API_ROUTE_MESSAGES: *ret_form = TEXT_MESSAGES; return true;
 	case API_ROUTE_EMBEDDINGS: *ret_form = TEXT_EMBEDDINGS; return true;
+	case API_ROUTE_SCORE: *ret_form = TEXT_SCORE; return true;
 	case API_ROUTE_LOAD:
 	case API_ROUTE_RESPONSE:
 	case API_ROUTE_MODELS:

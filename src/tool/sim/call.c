@@ -182,7 +182,7 @@ enum { SIDE_PORT = 5600 };
 
 static void set_answer(struct sim_call *c, const struct sim_rank *rank)
 {
-	static const char *const prefix[] = { "chatcmpl-", "cmpl-", "resp_", "chatcmpl-", "generate-tokens-", "embd-" };
+	static const char *const prefix[] = { "chatcmpl-", "cmpl-", "resp_", "chatcmpl-", "generate-tokens-", "embd-", "score-", "score-" };
 	struct sim_exch *x = c->x;
 	struct str given = http_find(x->r->headers, STR("x-request-id"));
 	const struct sim_options *o = x->w->fleet->o;

@@ -304,7 +304,9 @@ enum err sim_chunk_piece(struct buf *out, const struct sim_answer *a, const stru
 	case SIM_RESPONSES: return responses_piece(out, a, p);
 	case SIM_MESSAGES: return messages_piece(out, a, p);
 	case SIM_GENERATE: return generate_piece(out, a, p);
-	case SIM_EMBEDDING: break; /* there are no streams of it */
+	case SIM_EMBEDDING:
+	case SIM_SCORE:
+	case SIM_RERANK: break; /* there are no streams of them */
 	}
 	return ERR_OK;
 }
@@ -427,6 +429,19 @@ static enum err whole_embeddings(struct buf *out, const struct sim_answer *a, si
 		tok, tok);
 }
 
+/* Every document is worth the same: the order stays. */
+static enum err whole_scores(struct buf *out, const struct sim_answer *a, size_t n, const struct sim_usage *u)
+{
+	bool ranks = a->api == SIM_RERANK;
+	unsigned long long tok = u->prompt_tok;
+	TRY(buf_printf(out, "{\"id\":\"%.*s\",%s\"model\":", STR_ARG(a->id), ranks ? "" : "\"object\":\"list\","));
+	TRY(json_quote(out, a->model));
+	TRY(buf_printf(out, ",\"%s\":[", ranks ? "results" : "data"));
+	for (size_t i = 0; i < n; i++)
+		TRY(buf_printf(out, "%s{\"index\":%zu,%s:0.5}", i ? "," : "", i, ranks ? "\"relevance_score\"" : "\"object\":\"score\",\"score\""));
+	return buf_printf(out, "],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", tok, tok);
+}
+
 enum err sim_chunk_whole(struct buf *out, const struct sim_answer *a, const struct sim_choice_text *c, size_t n, const struct sim_usage *u)
 {
 	switch (a->api) {
@@ -436,6 +451,8 @@ enum err sim_chunk_whole(struct buf *out, const struct sim_answer *a, const stru
 	case SIM_MESSAGES: return whole_messages(out, a, c, u);
 	case SIM_GENERATE: return whole_generate(out, a, c, n, u);
 	case SIM_EMBEDDING: return whole_embeddings(out, a, n, u);
+	case SIM_SCORE:
+	case SIM_RERANK: return whole_scores(out, a, n - a->call->n_queries, u);
 	}
 	return ERR_OK;
 }

@@ -6,6 +6,8 @@ static void responses(struct sim_exch *x);
 static void messages(struct sim_exch *x);
 static void generate(struct sim_exch *x);
 static void embeddings(struct sim_exch *x);
+static void score(struct sim_exch *x);
+static void rerank(struct sim_exch *x);
 static void response_by_id(struct sim_exch *x);
 
 static const struct sim_route routes[] = {
@@ -15,6 +17,11 @@ static const struct sim_route routes[] = {
 	{ "POST", "/v1/messages", messages, true, false },
 	{ "POST", "/inference/v1/generate", generate, true, false },
 	{ "POST", "/v1/embeddings", embeddings, true, false },
+	{ "POST", "/score", score, true, false },
+	{ "POST", "/v1/score", score, true, false },
+	{ "POST", "/rerank", rerank, true, false },
+	{ "POST", "/v1/rerank", rerank, true, false },
+	{ "POST", "/v2/rerank", rerank, true, false },
 	{ "GET", "/v1/responses/", response_by_id, false, true },
 	{ "POST", "/v1/messages/count_tokens", sim_prompt_count_tokens, false, false },
 	{ "POST", "/v1/chat/completions/render", sim_prompt_render_chat, false, false },
@@ -78,6 +85,8 @@ static void completion(struct sim_exch *x) { start(x, SIM_COMPLETION); }
 static void responses(struct sim_exch *x) { start(x, SIM_RESPONSES); }
 static void messages(struct sim_exch *x) { start(x, SIM_MESSAGES); }
 static void embeddings(struct sim_exch *x) { start(x, SIM_EMBEDDING); }
+static void score(struct sim_exch *x) { start(x, SIM_SCORE); }
+static void rerank(struct sim_exch *x) { start(x, SIM_RERANK); }
 
 static void generate(struct sim_exch *x)
 {

@@ -154,7 +154,7 @@ static bool read_max_new(const struct sim_serving *s, const struct json_val *bod
 	static const char *const names[] = { "max_tokens", "max_completion_tokens", "max_output_tokens" };
 	bool found;
 	int64_t v;
-	if (c->api == SIM_EMBEDDING) {
+	if (sim_api_pools(c->api)) {
 		c->max_new = 1; /* an embedding takes the step that a first token would */
 		return true;
 	}
@@ -261,6 +261,25 @@ static bool rendered(const struct sim_serving *s, render_fn *fn, const struct js
 	return e == ERR_OK;
 }
 
+/* As a model that embeds has it: each text is a prompt of its own. */
+static bool read_sides(const struct sim_serving *s, const struct json_val *body, struct sim_spec_call *c, struct sim_fail *f)
+{
+	bool old = !json_absent(json_get(body, STR("text_1")));
+	const char *first = c->api == SIM_RERANK ? "query" : old ? "text_1" : "queries", *second = c->api == SIM_SCORE && old ? "text_2" : "documents";
+	const struct json_val *queries = json_get(body, str_of(first)), *documents = json_get(body, str_of(second));
+	if (json_absent(queries) || json_absent(documents))
+		return missing(f, json_absent(queries) ? first : second);
+	if (!read_prompts(s, queries, c, f))
+		return false;
+	c->n_queries = c->prompts.n;
+	if (!read_prompts(s, documents, c, f))
+		return false;
+	if (c->n_queries == 1 || c->prompts.n == 2 * c->n_queries)
+		return true;
+	sim_fail_set(f, 400, BAD, "", "Input lengths must be either 1:1, 1:N or N:N");
+	return false;
+}
+
 static bool read_input(const struct sim_serving *s, const struct json_val *body, struct sim_spec_call *c, struct sim_fail *f)
 {
 	switch (c->api) {
@@ -269,6 +288,8 @@ static bool read_input(const struct sim_serving *s, const struct json_val *body,
 	case SIM_RESPONSES: return json_get(body, STR("input")) ? rendered(s, sim_render_responses, body, c, f) : missing(f, "input");
 	case SIM_MESSAGES: return sim_spec_messages(body, f) && rendered(s, sim_render_messages, body, c, f);
 	case SIM_EMBEDDING: return read_prompts(s, json_get(body, STR("input")), c, f);
+	case SIM_SCORE:
+	case SIM_RERANK: return read_sides(s, body, c, f);
 	case SIM_GENERATE:
 		return json_len(json_get(body, STR("token_ids"))) ? read_prompts(s, json_get(body, STR("token_ids")), c, f)
 								  : missing(f, "token_ids");
@@ -281,7 +302,7 @@ static bool read_input(const struct sim_serving *s, const struct json_val *body,
 static bool read_stream(const struct json_val *body, struct sim_spec_call *c, struct sim_fail *f)
 {
 	const struct json_val *o = json_get(body, STR("stream_options"));
-	if (c->api == SIM_EMBEDDING)
+	if (sim_api_pools(c->api))
 		return true;
 	if (!read_bool(body, "stream", &c->stream, f))
 		return false;

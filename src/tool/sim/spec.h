@@ -5,7 +5,9 @@
 
 #include "sim/render.h"
 
-enum sim_api { SIM_CHAT, SIM_COMPLETION, SIM_RESPONSES, SIM_MESSAGES, SIM_GENERATE, SIM_EMBEDDING };
+enum sim_api { SIM_CHAT, SIM_COMPLETION, SIM_RESPONSES, SIM_MESSAGES, SIM_GENERATE, SIM_EMBEDDING, SIM_SCORE, SIM_RERANK };
+/* Of pooling models: no stream, and one step for each prompt. */
+static inline bool sim_api_pools(enum sim_api api) { return api >= SIM_EMBEDDING; }
 
 struct sim_lora {
 	char name[64], path[192];
@@ -41,6 +43,7 @@ struct sim_spec_call {
 	bool store; /* responses */
 	bool remote_decode, remote_prefill; /* kv_transfer_params, NIXL's: another worker goes on; another worker computed the prompt */
 	uint32_t n, max_new;
+	size_t n_queries; /* of a score or ranking: so many prompts come before the documents */
 	VEC(struct sim_prompt) prompts;
 };
 

@@ -42,7 +42,7 @@ struct work {
 };
 
 static const char HELP[] =
-	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions|--responses|--messages|--embeddings] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
+	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions|--responses|--messages|--embeddings|--score] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
 	"                [--unicode 14|16] [FILE|-]\n"
 	"kvasir tokenize --check --worker URL --model-dir DIR|--hub REPO[@REVISION] [--chat|--completions|--responses|--messages|--embeddings] [FILE...]\n"
 	"  The token ids of FILE (default: standard input) as a JSON array.\n"
@@ -50,7 +50,7 @@ static const char HELP[] =
 	"  --text        the input is a prompt's text (the default)\n"
 	"  --chat        the input is the body of a /v1/chat/completions request; --completions: of /v1/completions (several prompts:\n"
 	"                one array for each); --responses: of /v1/responses; --messages: of /v1/messages or its count_tokens;\n"
-	"                --embeddings: of /v1/embeddings\n"
+	"                --embeddings: of /v1/embeddings; --score: of /score or /rerank to a model that embeds (one array for each text)\n"
 	"  --prompt      not the ids but the chat's text as the model gets it, as a JSON string\n"
 	"  --check --worker URL [--api-key-env NAME]\n"
 	"                holds our ids of the bodies in all files, one a line, against that worker's own; exit code 1 when one differs\n"
@@ -228,7 +228,7 @@ static int run(const struct options *o)
 	struct buf all;
 	int code = 0;
 	enum err e = load_model(o, why, sizeof(why), &w.l);
-	if (e == ERR_OK && o->body && o->form != TEXT_COMPLETIONS && o->form != TEXT_EMBEDDINGS && !text_local_has_chat(w.l)) {
+	if (e == ERR_OK && o->body && o->form != TEXT_COMPLETIONS && text_has_render(o->form) && !text_local_has_chat(w.l)) {
 		text_local_unref(w.l);
 		e = ERR_UNSUPPORTED;
 	}
@@ -285,6 +285,7 @@ static int take_completions(struct options *o, const char *value) { return (void
 static int take_responses(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_RESPONSES); }
 static int take_messages(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_MESSAGES); }
 static int take_embeddings(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_EMBEDDINGS); }
+static int take_score(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_SCORE); }
 static int take_prompt(struct options *o, const char *value) { return (void)value, o->prompt = true, o->body ? -1 : take_body(o, TEXT_CHAT); }
 
 static int take_check(struct options *o, const char *value)
@@ -320,7 +321,7 @@ static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[
 	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
 	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--completions", false, take_completions },
 	{ "--check", false, take_check }, { "--worker", true, take_worker }, { "--api-key-env", true, take_key_env },
-	{ "--prompt", false, take_prompt }, { "--responses", false, take_responses }, { "--messages", false, take_messages }, { "--embeddings", false, take_embeddings }, { "--help", false, take_help },
+	{ "--prompt", false, take_prompt }, { "--responses", false, take_responses }, { "--messages", false, take_messages }, { "--embeddings", false, take_embeddings }, { "--score", false, take_score }, { "--help", false, take_help },
 };
 
 static int wrong_use(const char *what, const char *word)

@@ -299,7 +299,10 @@ static void other_paths(void **state)
 		ERR_OK);
 	assert_true(f.max_tok == 4 && str_eq(f.previous_response_id, STR("resp_9")));
 	assert_int_equal(read_as("/score", STR("{\"model\":\"e\",\"text_1\":\"q\",\"text_2\":\"r\"}"), &f, &fault), ERR_OK);
-	assert_true(f.prompt_text_bytes > 20);
+	assert_true(f.prompt_text_bytes > 20 && f.form == API_PROMPT_TEXTS);
+	struct api_facts g;
+	assert_int_equal(read_as("/score", STR("{\"model\":\"e\",\"text_1\":\"q\",\"text_2\":\"s\",\"stream\":true}"), &g, &fault), ERR_OK);
+	assert_true(f.digest.lo != g.digest.lo && !g.stream);
 	assert_int_equal(read_as("/v1/audio/transcriptions", STR("--x\r\nany"), &f, &fault), ERR_OK);
 	assert_int_equal(f.model.n, 0);
 }

@@ -176,6 +176,9 @@ static void faults_say_where_and_what(void **state)
 		{ SIM_MESSAGES, "{" CHAT "}", 400, "Bad Request", "body.max_tokens" },
 		{ SIM_GENERATE, "{}", 400, "Bad Request", "body.token_ids" },
 		{ SIM_EMBEDDING, "{\"input\":[]}", 400, "BadRequestError", "" },
+		{ SIM_SCORE, "{\"text_1\":\"a\"}", 400, "Bad Request", "body.text_2" },
+		{ SIM_SCORE, "{\"queries\":[\"a\",\"b\"],\"documents\":[\"c\",\"d\",\"e\"]}", 400, "BadRequestError", "" },
+		{ SIM_RERANK, "{\"text_1\":\"a\",\"text_2\":\"b\"}", 400, "Bad Request", "body.query" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct sim_spec_call c;

@@ -126,8 +126,10 @@ static void embeddings(void **state)
 	refused(TEXT_EMBEDDINGS, STR("{\"input\":\"a\",\"truncate_prompt_tokens\":4}"));
 	refused(TEXT_EMBEDDINGS, STR("{\"input\":\"a\",\"padding\":\"max_length\"}"));
 	refused(TEXT_EMBEDDINGS, STR("{\"prompt\":\"a\"}"));
+	refused(TEXT_SCORE, STR("{\"text_1\":\"a\",\"text_2\":\"b\",\"prompt\":\"c\"}"));
 	struct buf b;
 	buf_init(&b, 100);
+	assert_int_equal(text_put_ask(&b, TEXT_SCORE, TEXT_RENDER, STR("{\"text_1\":\"a\",\"text_2\":\"b\"}")), ERR_UNSUPPORTED);
 	assert_int_equal(text_put_ask(&b, TEXT_EMBEDDINGS, TEXT_RENDER, STR("{\"input\":\"a\"}")), ERR_UNSUPPORTED);
 	assert_false(text_has_render(TEXT_EMBEDDINGS));
 	buf_done(&b);

@@ -457,9 +457,9 @@ static struct text_ids *ids_as(struct model *m, enum text_form form, const char 
 	return ids;
 }
 
-static void expect_same_ids(struct model *m, const char *body, enum text_form form, const char *other)
+static void expect_same_ids_as(struct model *m, enum text_form a_form, const char *body, enum text_form form, const char *other)
 {
-	struct text_ids *a = ids_as(m, TEXT_EMBEDDINGS, body), *b = ids_as(m, form, other);
+	struct text_ids *a = ids_as(m, a_form, body), *b = ids_as(m, form, other);
 	assert_int_equal(a->n, b->n);
 	for (size_t i = 0; i < a->n; i++) {
 		assert_int_equal(a->prompts[i].n, b->prompts[i].n);
@@ -467,6 +467,18 @@ static void expect_same_ids(struct model *m, const char *body, enum text_form fo
 	}
 	text_ids_unref(a);
 	text_ids_unref(b);
+}
+
+static void expect_same_ids(struct model *m, const char *body, enum text_form form, const char *other) { expect_same_ids_as(m, TEXT_EMBEDDINGS, body, form, other); }
+
+static void expect_left(struct model *m, enum text_form form, const char *body, const char *want)
+{
+	struct text_local_job job = chat(str_of(body));
+	struct text_ids *ids;
+	const char *why = NULL;
+	job.form = form;
+	assert_int_equal(text_local_ids(m->s, &job, &ids, &why), ERR_UNSUPPORTED);
+	assert_string_equal(why, want);
 }
 
 #define ONE "\"messages\":[{\"role\":\"user\",\"content\":\"a b\"}]"
@@ -494,14 +506,46 @@ static void embeddings(void **state)
 	expect_same_ids(&m, "{\"input\":\"a\",\"messages\":null}", TEXT_COMPLETIONS, "{\"prompt\":\"a\"}");
 	expect_same_ids(&m, "{" ONE ",\"tools\":[1],\"reasoning_effort\":\"low\"}", TEXT_CHAT, "{" ONE ",\"add_generation_prompt\":false}");
 	expect_same_ids(&m, "{" ONE ",\"add_generation_prompt\":true,\"add_special_tokens\":true}", TEXT_CHAT, "{" ONE ",\"add_special_tokens\":true}");
-	for (size_t i = 0; i < ARRAY_LEN(LEFT); i++) {
-		struct text_local_job job = chat(str_of(LEFT[i].body));
-		struct text_ids *ids;
-		const char *why = NULL;
-		job.form = TEXT_EMBEDDINGS;
-		assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_UNSUPPORTED);
-		assert_string_equal(why, LEFT[i].why);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(LEFT); i++)
+		expect_left(&m, TEXT_EMBEDDINGS, LEFT[i].body, LEFT[i].why);
+	done(&m);
+}
+
+/* ---- scores and rankings: each text a prompt, the queries first */
+
+#define SIDES "\"text_1\":\"q\",\"text_2\":\"d\""
+
+static void scores(void **state)
+{
+	static const char *const SAME[] = {
+		"{\"queries\":\"a q\",\"documents\":[\"b\",\"c d\"],\"top_n\":1,\"add_special_tokens\":false}",
+		"{\"queries\":[\"a q\"],\"items\":[\"b\",\"c d\"],\"instruction\":\"x\"}",
+		"{\"data_1\":\"a q\",\"data_2\":[\"b\",\"c d\"],\"max_tokens_per_doc\":0}",
+		"{\"text_1\":\"a q\",\"text_2\":[\"b\",\"c d\"],\"truncate_prompt_tokens\":null,\"documents\":[\"e\"]}",
+		"{\"query\":\"a q\",\"documents\":[\"b\",\"c d\"]}",
+	};
+	static const struct { const char *body, *why; } LEFT[] = {
+		{ "{" SIDES ",\"truncate_prompt_tokens\":0}", "truncation" },
+		{ "{" SIDES ",\"max_tokens_per_query\":3}", "truncation" },
+		{ "{" SIDES ",\"max_tokens_per_doc\":-1}", "truncation" },
+		{ "{" SIDES ",\"padding\":\"max_length\"}", "prompt_form" },
+		{ "{" SIDES ",\"query\":\"a\",\"documents\":\"b\"}", "prompt_form" },
+		{ "{\"queries\":\"a\",\"text_2\":\"b\"}", "prompt_form" },
+		{ "{\"query\":null,\"documents\":\"b\"}", "prompt_form" },
+		{ "{\"query\":\"a\",\"documents\":[]}", "prompt_form" },
+		{ "{\"query\":\"a\",\"documents\":[1,2]}", "prompt_form" },
+		{ "{\"query\":\"a\",\"documents\":[\"b\",{\"content\":[]}]}", "prompt_form" },
+		{ "{\"query\":{\"content\":[]},\"documents\":\"b\"}", "prompt_form" },
+		{ "{\"queries\":[\"a\",\"b\"],\"documents\":[\"c\",\"d\",\"e\"]}", "prompt_form" },
+	};
+	struct model m = { 0 };
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ 0 }, STR("")), ERR_OK);
+	for (size_t i = 0; i < ARRAY_LEN(SAME); i++)
+		expect_same_ids_as(&m, TEXT_SCORE, SAME[i], TEXT_COMPLETIONS, "{\"prompt\":[\"a q\",\"b\",\"c d\"]}");
+	expect_same_ids_as(&m, TEXT_SCORE, "{\"text_1\":[\"a\",\"b\"],\"text_2\":[\"c\",\"d\"]}", TEXT_COMPLETIONS, "{\"prompt\":[\"a\",\"b\",\"c\",\"d\"]}");
+	for (size_t i = 0; i < ARRAY_LEN(LEFT); i++)
+		expect_left(&m, TEXT_SCORE, LEFT[i].body, LEFT[i].why);
 	done(&m);
 }
 
@@ -675,7 +719,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
 		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
-		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(embeddings), cmocka_unit_test(templates_by_name),
+		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(images_in_text), cmocka_unit_test(images_in_lists), cmocka_unit_test(images_first), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
