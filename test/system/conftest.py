@@ -20,12 +20,21 @@ GOLDEN = HERE.parent / "tokenizers" / "golden" / "chat"     # a small tokenizer 
 handed_out = set()
 
 
-def free_port(n=1):
-    """the first of n neighbouring ports that nobody uses now; below those that the kernel gives to outgoing connections, one of
-    which could sit on the port while the program that listens there is down"""
+def range_of_ports():
+    """this process's own part; below the ports that the kernel gives to outgoing connections, one of which could sit on a port
+    while the program that listens there is down"""
     below = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    low, high = (10000, below) if below > 14000 else (below, 65000)
+    nth, parts = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    part = (high - low) // parts
+    return low + nth * part, low + (nth + 1) * part
+
+
+def free_port(n=1):
+    """the first of n neighbouring ports that nobody uses now"""
+    low, high = range_of_ports()
     for _ in range(200):
-        base = random.randrange(10000, below - n) if below > 12000 else random.randrange(below, 65000 - n)
+        base = random.randrange(low, high - n)
         if handed_out.intersection(range(base, base + n)):
             continue
         try:

@@ -27,10 +27,16 @@ def rank(g):
     return only(g)["ranks"][0]
 
 
-def connected(start, up, *args):
-    g = Gateway(start, up.url() if callable(up.url) else up.url, args=[*EVENTS, *args])
+def seeing_events(start, url, *args):
+    g = Gateway(start, url, args=[*EVENTS, *args])
     assert eventually(lambda: only(g)["cache_view"] == "events", 5), g.process.text[-2000:]
-    time.sleep(0.2)                   # the publisher hears of the subscription
+    return g
+
+
+def connected(start, up, *args):
+    g = seeing_events(start, up.url, *args)
+    assert eventually(lambda: rank(g)["replays"] >= 1, 5), rank(g)
+    up.heard()
     return g
 
 
@@ -43,7 +49,7 @@ def test_what_prompts_left_is_looked_for_in_the_events(start):
     """our key of a prompt's last whole block appears in the events of the worker that answered it; not so where the worker lies"""
     for args, counted, other in (((), "told", "not_told"), (("--fault", "lie-block=32"), "not_told", "told")):
         fleet = Fleet(start, 1, args)
-        g = connected(start, fleet)
+        g = seeing_events(start, fleet.url())
         for i in range(6):
             assert g.chat({"model": "m", "messages": [{"role": "user", "content": words(80, i)}], "max_tokens": 2}).status == 200
             time.sleep(0.3 if i == 0 else 0)      # its events say what the block size is: what came before is looked for under no key
@@ -166,7 +172,7 @@ def test_no_replay_socket_at_all(start):
         up.publish([blocks(4)], live=False)
         g = Gateway(start, up.url, args=EVENTS)
         assert eventually(lambda: rank(g).get("connected") and rank(g)["uncertain"], 5), rank(g)
-        time.sleep(0.2)
+        up.heard()
         up.publish([stored([500], list(range(7000, 7016)), 16)])
         assert eventually(lambda: only(g)["events_seq"] == 1, 3), rank(g)
 
@@ -186,7 +192,7 @@ def test_case_llmd_2853_restart_without_replay_and_a_lower_sequence(start):
 def connected_without_replay(start, up):
     g = Gateway(start, up.url, args=EVENTS)
     assert eventually(lambda: rank(g).get("connected"), 5), g.process.text[-2000:]
-    time.sleep(0.2)
+    up.heard()
     return g
 
 
@@ -326,7 +332,6 @@ def test_hostile_msgpack_flood(start):
         talker.join(30)
         assert not failures and g.process.running()
         up.restart()
-        time.sleep(0.3)
         up.publish([blocks(10)])
         up.publish([stored([500], list(range(7000, 7016)), 16)])
         assert eventually(lambda: g.process.running() and rank(g)["queued_bytes"] == 0, 10), rank(g)

@@ -39,7 +39,7 @@ class Worker:
         self.sources = {"0": {"endpoint": f"tcp://{source_host}:{self.events_port}", "replay_endpoint": f"tcp://*:{self.events_port + 1}" if replay else None}} if sources else None
         self.seq, self.sent, self.silent_replay, self.over = 0, {}, not replay, False
         self.ctx = zmq.Context()
-        self.pub = self.ctx.socket(zmq.PUB)
+        self.pub = self.ctx.socket(zmq.XPUB)    # a PUB that tells who listens: heard()
         self.pub.setsockopt(zmq.SNDHWM, 0)
         self.pub.bind(f"tcp://127.0.0.1:{self.events_port}")
         self.replayer = threading.Thread(target=self._replay, daemon=True)
@@ -120,6 +120,11 @@ class Worker:
             self.sent[seq] = payload
         if live:
             self.pub.send_multipart([b"", struct.pack(">Q", seq), payload])
+
+    def heard(self, seconds=10):
+        """a subscription has arrived: what is published from now on is not dropped"""
+        assert self.pub.poll(1000 * seconds), "nobody subscribed"
+        self.pub.recv()
 
     def publish(self, events, **kw):
         self.raw(self.batch(events), **kw)
