@@ -40,6 +40,7 @@ def free_port(n=1):
         try:
             for i in range(n):
                 with socket.socket() as s:
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)    # as our programs do: what closed lately is free
                     s.bind(("127.0.0.1", base + i))
             handed_out.update(range(base, base + n))
             return base
