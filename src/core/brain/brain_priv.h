@@ -16,18 +16,19 @@ enum { BRAIN_RECEIPT_CANDIDATES = 16, BRAIN_NAME_MAX = 96, BRAIN_SPARE_BUFFERS =
 /* A ticket's copy of its prompt's keys. A few buffers are kept for the next requests: fresh memory costs a page fault per 512 keys. */
 struct brain_keys { uint64_t *p; size_t cap; };
 
+/* Raised when something is bad, again only after a while, and lowered when it has mended. */
+struct brain_alarm { bool on; struct mono at; };
+
 /* Predicted against reported cached tokens of one worker. */
 struct brain_truth {
 	uint32_t worker;                 /* whose this is; another id: a former tenant of the slot */
 	uint64_t predictions, exact;
 	double share;                    /* moving, of exact ones */
 	uint32_t window;                 /* predictions since the last verdict */
-	bool alarmed;
-	struct mono alarmed_at;
+	struct brain_alarm alarm;
 	uint64_t told, not_told;         /* good ends whose last whole block its events told in time, and those they did not */
 	uint32_t told_window, not_told_window;
-	bool told_alarmed;
-	struct mono told_alarmed_at;
+	struct brain_alarm told_alarm;
 	/* kinds of difference in the window */
 	uint32_t wrong, other_length, off_block, all_missing, less, more;
 };

@@ -110,23 +110,27 @@ static void let_oldest_go(struct brain *b)
 	b->n_settling--;
 }
 
-/* Whether the oldest is over: its events came, or their time is up. Then they must have come, if our keys are the worker's. */
-static bool is_settled(struct brain *b, const struct brain_settling *s, struct mono now)
+/* The key of its last whole block must have come by the events, if our keys are the worker's. */
+static void count_told(struct brain *b, const struct brain_settling *s, enum kv_told told, struct mono now)
 {
-	enum kv_told told = kv_index_flight_told(b->index, s->flight);
-	bool due = !mono_before(now, s->due);
 	struct fleet_worker *w = fleet_worker_of(b->fleet, s->worker);
 	bool known = w && w->prefix_caching && s->rank < w->n_ranks && w->ranks[s->rank].events_seen && !w->ranks[s->rank].uncertain;
-	if (known && (told == KV_TOLD || (due && told == KV_NOT_TOLD)))
+	if (known && (told == KV_TOLD || told == KV_NOT_TOLD))
 		brain_truth_told(b, w, told == KV_TOLD, now);
-	return due || told == KV_TOLD;
 }
 
-/* In order, a few at a time: one whose events are late keeps those behind it a little longer. */
+/* The oldest is over when its events came or its time is up. In order, a few at a time: one whose events are late keeps those behind
+ * it a little longer. */
 static void let_settled_go(struct brain *b, uint32_t most, struct mono now)
 {
-	while (most-- && b->n_settling && is_settled(b, &b->settling[b->settling_at], now))
+	while (most-- && b->n_settling) {
+		const struct brain_settling *s = &b->settling[b->settling_at];
+		enum kv_told told = kv_index_flight_told(b->index, s->flight);
+		if (told != KV_TOLD && mono_before(now, s->due))
+			return;
+		count_told(b, s, told, now);
 		let_oldest_go(b);
+	}
 }
 
 /* The ticket's flight is no longer its own. */

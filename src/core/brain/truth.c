@@ -67,19 +67,24 @@ static const char *cause_of(const struct brain_truth *t, const struct fleet_work
 	return "no single cause: the view of its cache is unsteady";
 }
 
+/* Neither bad nor mended: the alarm stays as it is. */
+static void sound(struct brain *b, struct brain_alarm *a, const struct fleet_worker *w, bool bad, const char *cause, double share, struct mono now)
+{
+	bool due = !a->on || mono_diff_us(now, a->at) >= ALARM_AGAIN_US;
+	if (bad && due) {
+		*a = (struct brain_alarm){ .on = true, .at = now };
+		if (b->ops.on_mismatch)
+			b->ops.on_mismatch(b->arg, w->id, cause, share);
+	} else if (share > MENDED_SHARE) {
+		a->on = false;
+	}
+}
+
 static void judge(struct brain *b, struct brain_truth *t, const struct fleet_worker *w, struct mono now)
 {
 	if (t->window < WINDOW)
 		return;
-	bool due = !t->alarmed || mono_diff_us(now, t->alarmed_at) >= ALARM_AGAIN_US;
-	if (t->share < ALARM_SHARE && due && t->wrong) {
-		t->alarmed = true;
-		t->alarmed_at = now;
-		if (b->ops.on_mismatch)
-			b->ops.on_mismatch(b->arg, w->id, cause_of(t, w), t->share);
-	} else if (t->share > MENDED_SHARE) {
-		t->alarmed = false;
-	}
+	sound(b, &t->alarm, w, t->share < ALARM_SHARE && t->wrong, cause_of(t, w), t->share, now);
 	t->window = t->wrong = t->other_length = t->off_block = t->all_missing = t->less = t->more = 0;
 }
 
@@ -92,15 +97,8 @@ void brain_truth_told(struct brain *b, struct fleet_worker *w, bool told, struct
 	if (++t->told_window < WINDOW)
 		return;
 	double share = 1 - (double)t->not_told_window / WINDOW;
-	bool due = !t->told_alarmed || mono_diff_us(now, t->told_alarmed_at) >= ALARM_AGAIN_US;
-	if (share < TOLD_ALARM_SHARE && due) {
-		t->told_alarmed = true;
-		t->told_alarmed_at = now;
-		if (b->ops.on_mismatch)
-			b->ops.on_mismatch(b->arg, w->id, "its events do not tell the blocks of prompts it answered: token ids or extra keys differ, or events are late", share);
-	} else if (share > MENDED_SHARE) {
-		t->told_alarmed = false;
-	}
+	sound(b, &t->told_alarm, w, share < TOLD_ALARM_SHARE,
+	      "its events do not tell the blocks of prompts it answered: token ids or extra keys differ, or events are late", share, now);
 	t->told_window = t->not_told_window = 0;
 }
 
