@@ -85,7 +85,7 @@ def test_texts_and_chats_get_their_ids_here(start, folder):
         assert eventually(lambda: gw.metric('kvasir_token_ids_compared_total{result="same"}') == 3, 10)
         assert gw.metric('kvasir_token_ids_compared_total{result="different"}') == 0
         asked = len(up.tokenize_calls)
-        for left in ({"input": "x", "truncate_prompt_tokens": 3}, {"input": "x", "messages": MESSAGES}, {"input": {}}, {"input": MESSAGES}, {}):
+        for left in ({"input": "x", "truncate_prompt_tokens": -1}, {"input": "x", "messages": MESSAGES}, {"input": {}}, {"input": MESSAGES}, {}):
             assert embed(gw, **left)["ids"] == "not_expressible", left
         assert len(up.tokenize_calls) == asked and up.calls[-1].json == {"model": "m"}
         assert gw.settled()

@@ -132,7 +132,7 @@ class Upstream:
     def __init__(self, script=answer, port=0, models=("m",), tokenize=None, health=200):
         self.script, self.models, self.tokenize, self.health = script, models, tokenize, health
         self.calls, self.tokenize_calls, self.lock, self.over = [], [], threading.Lock(), threading.Event()
-        self.own_headers = []
+        self.own_headers, self.max_model_len = [], 4096
         self.version, self.root, self.parents, self.embeds = None, "m", {}, False
         self.connections = 0
         self.server = socket.create_server(("127.0.0.1", port), backlog=256)
@@ -217,7 +217,7 @@ class Upstream:
             call.send(whole(b"", self.health))
         elif path == "/v1/models":
             call.send(whole({"object": "list", "data": [{"id": m, "object": "model", "created": 1, "owned_by": "vllm", "root": f"/adapters/{m}" if m in self.parents else self.root,
-                                                         "parent": self.parents.get(m), "max_model_len": 4096} for m in self.models]}))
+                                                         "parent": self.parents.get(m), "max_model_len": self.max_model_len} for m in self.models]}))
         elif path == "/metrics":
             call.send(whole(METRICS, content_type="text/plain"))
         elif path in ("/kv_event_sources", "/version") and not (path == "/version" and self.version):

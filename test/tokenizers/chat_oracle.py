@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares `kvasir tokenize --chat` with what vLLM itself makes of the same bodies.
 
-chat_oracle.py --kvasir PROGRAM --vllm-python PYTHON [--random N] [--seed N] [--keep FILE] MODEL_FOLDER...
+chat_oracle.py --kvasir PROGRAM --vllm-python PYTHON [--random N] [--seed N] [--keep FILE] [--requests] MODEL_FOLDER...
 
 PYTHON is one that has vllm. Exit 1 when one body has other ids. A body that we leave to the worker is counted by its reason; one
 that vLLM refuses but we do not is counted too: no harm, the worker answers it.
@@ -19,23 +19,25 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import chat_corpus  # noqa: E402
 import harmony_corpus  # noqa: E402
+import request_corpus  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 
 
 def vllm_answers(python, jobs):
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as f:
-        for folder, kind, body in jobs:
-            f.write(json.dumps({"dir": folder, "kind": kind, "body": body}) + "\n")
+        for folder, kind, body, length in jobs:
+            f.write(json.dumps({"dir": folder, "kind": kind, "body": body, "length": length}) + "\n")
         f.flush()
         env = dict(os.environ, VLLM_TARGET_DEVICE="cpu", HF_HUB_OFFLINE="1", VLLM_LOGGING_LEVEL="CRITICAL", VLLM_NO_USAGE_STATS="1")
         out = subprocess.run([python, "-B", str(HERE / "vllm_oracle.py"), f.name], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     return [json.loads(line) for line in out.stdout.decode().splitlines()]
 
 
-def our_answers(kvasir, folder, kind, bodies):
+def our_answers(kvasir, folder, kind, length, bodies):
     text = "".join(json.dumps(b) + "\n" for b in bodies)
-    out = subprocess.run([kvasir, "tokenize", "--model-dir", folder, "--" + kind, "--lines"], input=text.encode(), stdout=subprocess.PIPE, check=False)
+    command = [kvasir, "tokenize", "--model-dir", folder, "--" + kind, "--lines", "--max-model-len", str(length or 1 << 24)]
+    out = subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=False)
     answers = [json.loads(line) for line in out.stdout.decode().splitlines()]
     return answers or [{"error": "no_template"}] * len(bodies)  # the whole model was refused
 
@@ -46,7 +48,7 @@ def corpus_of(folder):
 
 
 def same(kind, ours, theirs):
-    if kind != "completions":
+    if kind not in ("completions", "embeddings"):
         return ours == theirs["ids"]
     return ours == theirs["ids"] or [ours] == theirs["ids"]
 
@@ -58,9 +60,11 @@ def main():
     p.add_argument("--random", type=int, default=200)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--keep")
+    p.add_argument("--requests", action="store_true", help="only bodies with a template of their own, or with truncation")
     p.add_argument("folders", nargs="+")
     a = p.parse_args()
-    jobs = [(folder, kind, body) for folder in a.folders for kind, body in corpus_of(folder).jobs(a.random, a.seed)]
+    jobs = [(folder, kind, body, None) for folder in a.folders for kind, body in corpus_of(folder).jobs(a.random, a.seed)] if not a.requests else []
+    jobs += [(folder, kind, body, length) for folder in a.folders for kind, body, length in request_corpus.jobs(a.random, a.seed)]
     if a.keep and Path(a.keep).exists():
         theirs = json.loads(Path(a.keep).read_text())
     else:
@@ -71,11 +75,9 @@ def main():
     bad = 0
     for folder in a.folders:
         equal, count, why, shown = 0, collections.Counter(), collections.Counter(), 0
-        for kind in ("chat", "completions", "responses", "messages"):
-            mine = [i for i, j in enumerate(jobs) if j[0] == folder and j[1] == kind]
-            if not mine:
-                continue
-            answers = our_answers(a.kvasir, folder, kind, [jobs[i][2] for i in mine])
+        for kind, length in sorted({(j[1], j[3]) for j in jobs if j[0] == folder}, key=str):
+            mine = [i for i, j in enumerate(jobs) if (j[0], j[1], j[3]) == (folder, kind, length)]
+            answers = our_answers(a.kvasir, folder, kind, length, [jobs[i][2] for i in mine])
             assert len(answers) == len(mine), (len(answers), len(mine))
             for i, ours in zip(mine, answers):
                 left = isinstance(ours, dict)

@@ -150,6 +150,15 @@ static void read_truncate(struct reader *r, const struct json_val *v, struct jso
 	r->f.truncates = true;
 }
 
+/* /v1/responses: its word for the same. */
+static void read_truncation(struct reader *r, const struct json_val *v, struct json_span at)
+{
+	struct str s;
+	(void)at;
+	if (r->path->route == API_ROUTE_RESPONSES)
+		r->f.truncates = !json_str(v, &s) || !str_eq(s, STR("disabled"));
+}
+
 static void read_priority(struct reader *r, const struct json_val *v, struct json_span at)
 {
 	(void)at;
@@ -238,6 +247,7 @@ static const struct member {
 	{ STR_INIT("tools"), read_tools, true },
 	{ STR_INIT("prompt_embeds"), read_embeds, true },
 	{ STR_INIT("truncate_prompt_tokens"), read_truncate, true },
+	{ STR_INIT("truncation"), read_truncation, true },
 	{ STR_INIT("stream"), read_stream, false },
 	{ STR_INIT("stream_options"), read_stream_options, false },
 	{ STR_INIT("max_tokens"), read_max_tokens, false },
@@ -365,8 +375,18 @@ static void finish_score(struct reader *r)
 	r->f.form = API_PROMPT_TEXTS;
 }
 
+/* A prompt that is cut to the model's length keeps one id less when something is to be generated. */
+static void finish_truncation(struct reader *r)
+{
+	uint64_t new_tok = r->f.has_max_tok ? 1 + (r->f.max_tok > 0) : 0;
+	const uint64_t mix[] = { r->f.digest.lo, r->f.digest.hi, new_tok };
+	if (r->f.truncates)
+		r->f.digest = hash_bytes128(mix, sizeof(mix), 0);
+}
+
 static void finish(struct reader *r)
 {
+	finish_truncation(r);
 	if (r->path->route == API_ROUTE_EMBEDDINGS)
 		finish_embeddings(r);
 	if (r->path->route == API_ROUTE_SCORE)

@@ -29,7 +29,7 @@ struct api_facts {
 	bool no_lookup;                     /* prompt_logprobs, or echo with logprobs: the engine reports a hit of 0 */
 	bool report_full;                   /* vllm_xargs.kv_cache_report_mode is "full" */
 	bool has_media;                     /* images, audio, video, embeds in messages */
-	bool truncates;                     /* truncate_prompt_tokens is set */
+	bool truncates;                     /* truncate_prompt_tokens is set, or truncation of a responses body is not "disabled" */
 	bool has_priority; int64_t priority;
 	struct str user, prompt_cache_key, cache_salt, session_id, previous_response_id;   /* empty: absent */
 

@@ -299,7 +299,6 @@ enum err text_shape_odd_members(struct text_shape *s, const struct json_val *bod
 {
 	static const struct { struct str name; const char *why; } ODD[] = {
 		{ STR_INIT("chat_template"), "request_template" },
-		{ STR_INIT("truncate_prompt_tokens"), "truncation" },
 		{ STR_INIT("mm_processor_kwargs"), "media" },
 		{ STR_INIT("media_io_kwargs"), "media" },
 		{ STR_INIT("prompt_embeds"), "embeds" },

@@ -368,7 +368,7 @@ static const char *embeddings_odd(const struct json_val *body)
 static enum err embeddings(struct text_conv *c, const struct json_val *body)
 {
 	static const struct str KEPT[] = { STR_INIT("messages"), STR_INIT("continue_final_message"), STR_INIT("add_special_tokens"), STR_INIT("chat_template"),
-		STR_INIT("chat_template_kwargs"), STR_INIT("truncate_prompt_tokens"), STR_INIT("mm_processor_kwargs"), STR_INIT("media_io_kwargs") };
+		STR_INIT("chat_template_kwargs"), STR_INIT("truncate_prompt_tokens"), STR_INIT("truncation_side"), STR_INIT("mm_processor_kwargs"), STR_INIT("media_io_kwargs") };
 	const struct json_val *generate = json_get(body, STR("add_generation_prompt"));
 	const char *odd = embeddings_odd(body);
 	if (odd)

@@ -17,6 +17,8 @@ must_use enum err text_conv_responses(struct text_conv *c, const struct json_val
 must_use enum err text_conv_responses_tools(struct text_conv *c, const struct json_val *tools);
 /* The reason why the body needs what only its worker has, or NULL. */
 const char *text_conv_responses_odd(const struct json_val *body);
+/* Is its prompt cut to what the model takes? */
+bool text_conv_responses_truncates(const struct json_val *body);
 
 static inline enum err text_conv_refuse(struct text_conv *c, const char *why)
 {

@@ -257,12 +257,34 @@ const char *text_conv_responses_odd(const struct json_val *body)
 		{ STR_INIT("previous_response_id"), "previous_response" }, { STR_INIT("previous_input_messages"), "previous_response" },
 		{ STR_INIT("prompt"), "prompt_template" }, { STR_INIT("conversation"), "previous_response" },
 	};
-	const struct json_val *truncation = json_get(body, STR("truncation"));
-	struct str s;
 	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
 		if (!json_absent(json_get(body, ODD[i].name)))
 			return ODD[i].why;
-	return truncation && (!json_str(truncation, &s) || !str_eq(s, STR("disabled"))) ? "truncation" : NULL;
+	return NULL;
+}
+
+bool text_conv_responses_truncates(const struct json_val *body)
+{
+	const struct json_val *v = json_get(body, STR("truncation"));
+	struct str s;
+	return v && (!json_str(v, &s) || !str_eq(s, STR("disabled")));
+}
+
+/* What a chat calls so. */
+static enum err put_truncation(struct text_conv *c, const struct json_val *body)
+{
+	struct str s;
+	if (!text_conv_responses_truncates(body))
+		return ERR_OK;
+	if (!json_str(json_get(body, STR("truncation")), &s) || !str_eq(s, STR("auto")))
+		return text_conv_refuse(c, "truncation");
+	json_put_key(&c->w, STR("truncate_prompt_tokens"));
+	json_put_i64(&c->w, -1);
+	if (!json_absent(json_get(body, STR("max_output_tokens")))) {
+		json_put_key(&c->w, STR("max_tokens"));
+		json_put_val(&c->w, json_get(body, STR("max_output_tokens")));
+	}
+	return ERR_OK;
 }
 
 static enum err put_effort(struct text_conv *c, const struct json_val *body)
@@ -286,6 +308,7 @@ enum err text_conv_responses(struct text_conv *c, const struct json_val *body)
 	TRY(put_messages(c, body));
 	TRY(put_tools(c, body));
 	TRY(put_effort(c, body));
+	TRY(put_truncation(c, body));
 	text_conv_keep(c, body, STR("chat_template_kwargs"));
 	text_conv_keep(c, body, STR("mm_processor_kwargs"));
 	text_conv_keep(c, body, STR("media_io_kwargs"));

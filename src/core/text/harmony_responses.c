@@ -161,6 +161,8 @@ enum err text_harmony_responses(struct text_harmony_shape *h, const struct json_
 	const char *odd = text_conv_responses_odd(body);
 	if (odd)
 		return text_shape_refuse(&h->s, odd);
+	if (text_conv_responses_truncates(body))
+		return text_shape_refuse(&h->s, "truncation");
 	if (!json_absent(reasoning) && !json_is(reasoning, JSON_OBJECT))
 		return text_shape_refuse(&h->s, "reasoning_form");
 	if (json_get(json_get(body, STR("chat_template_kwargs")), STR("chat_template")))

@@ -9,6 +9,7 @@
 #include "base/must.h"
 #include "base/vec.h"
 #include "text/harmony.h"
+#include "text/truncate.h"
 
 enum { PROMPT_MAX_BYTES = 64 << 20, ARENA_MAX_BYTES = 256 << 20, PROMPTS_MAX = 4096 };
 
@@ -25,6 +26,8 @@ struct text_local {
 	bool gpt_oss, has_template;      /* it is one; its folder has a template all the same */
 	bool harmony;                    /* its chats go through text/harmony.h */
 	bool plain_decode;
+	bool truncates;                  /* a worker's way to cut prompts is known */
+	size_t longest_piece_cp;
 };
 
 struct text_local_scratch {
@@ -32,6 +35,7 @@ struct text_local_scratch {
 	struct tok_scratch *tok;
 	struct arena arena;
 	struct buf prompt, chat;         /* chat: a body of another API, as a chat's */
+	struct text_truncate truncate;
 	struct text_pieces pieces;
 	const struct text_local_job *job;
 	size_t new_bytes;                /* text of this job that nobody had tokenised before */
@@ -81,6 +85,8 @@ enum err text_local_load(const struct text_local_files *f, char *why, size_t why
 		return e;
 	}
 	l->plain_decode = says_plain(f->text[TEXT_FILE_CONFIG]);
+	l->truncates = f->known_version && t.tokenizer_json.n;
+	l->longest_piece_cp = l->truncates ? text_truncate_longest_cp(l->tok) : 0;
 	if (text_harmony_is(f->text[TEXT_FILE_MODEL]))
 		load_harmony(l, f, why, why_cap);
 	else if (text_chat_load(&c, l->tok, why, why_cap, &l->chat) != ERR_OK)
@@ -153,9 +159,20 @@ static enum err add_ids(struct text_local_scratch *s, struct tok_job job, const 
 	return e;
 }
 
+static enum err refuse(const char *why, const char **ret_why)
+{
+	*ret_why = why;
+	return ERR_UNSUPPORTED;
+}
+
 static enum err encode(struct text_local_scratch *s, struct str text, bool special, const char **ret_why)
 {
+	struct tok_around around = tok_around(s->l->tok);
+	size_t from = s->ids.n;
+	if (!text_truncate_takes(&s->truncate, text, around.before_tok + around.after_tok))
+		return refuse("truncation", ret_why);
 	TRY(add_ids(s, (struct tok_job){ .text = text, .from = TOK_FROM_START, .add_bos = special, .add_eos = special }, ret_why));
+	text_truncate_cut(&s->truncate, &s->ids, from, special ? around : (struct tok_around){ 0 });
 	VEC_PUSH(&s->ends, s->ids.n);
 	return ERR_OK;
 }
@@ -175,20 +192,16 @@ static enum err encode_pieces(struct text_local_scratch *s, const char **ret_why
 	return ERR_OK;
 }
 
-static enum err refuse(const char *why, const char **ret_why)
-{
-	*ret_why = why;
-	return ERR_UNSUPPORTED;
-}
-
 static enum err take_ids(struct text_local_scratch *s, const struct json_val *list, const char **ret_why)
 {
+	size_t from = s->ids.n;
 	for (struct json_iter it = json_each(list); json_next(&it);) {
 		uint64_t id;
 		if (!json_u64(it.val, &id) || id > UINT32_MAX)
 			return refuse("prompt_form", ret_why);
 		VEC_PUSH(&s->ids, (uint32_t)id);
 	}
+	text_truncate_cut(&s->truncate, &s->ids, from, (struct tok_around){ 0 });
 	VEC_PUSH(&s->ends, s->ids.n);
 	return ERR_OK;
 }
@@ -218,12 +231,12 @@ static enum err prompts(struct text_local_scratch *s, const struct json_val *pro
 
 static enum err completions(struct text_local_scratch *s, const struct json_val *body, struct str member, const char **ret_why)
 {
-	static const struct str ODD[] = { STR_INIT("truncate_prompt_tokens"), STR_INIT("prompt_embeds"), STR_INIT("suffix"), STR_INIT("padding") };
+	static const struct str ODD[] = { STR_INIT("prompt_embeds"), STR_INIT("suffix"), STR_INIT("padding") };
 	const struct json_val *v = json_get(body, STR("add_special_tokens"));
 	bool special = true;
 	for (size_t i = 0; i < ARRAY_LEN(ODD); i++)
-		if (json_get(body, ODD[i]) && !json_is(json_get(body, ODD[i]), JSON_NULL))
-			return refuse(i ? "prompt_form" : "truncation", ret_why);
+		if (!json_absent(json_get(body, ODD[i])))
+			return refuse("prompt_form", ret_why);
 	if (v && !json_bool(v, &special))
 		return refuse("flag_form", ret_why);
 	return prompts(s, json_get(body, member), special, ret_why);
@@ -288,8 +301,8 @@ static enum err encode_prefix(struct text_local_scratch *s, const struct text_ch
 {
 	struct str text = buf_str(&s->prompt);
 	size_t cut = tok_cut_last(s->l->tok, text);
-	if (cut == 0)
-		return refuse("media_too_early", ret_why);
+	if (cut == 0 || s->truncate.keep_tok)
+		return refuse(cut ? "truncation" : "media_too_early", ret_why);
 	TRY(add_ids(s, (struct tok_job){ .text = str_sub(text, 0, cut), .from = TOK_FROM_START, .add_bos = special }, ret_why));
 	VEC_PUSH(&s->ends, s->ids.n);
 	s->rest_tok = (text.n - cut + rest->bytes) / 4 + (size_t)rest->n_media * TEXT_MEDIA_TOK;
@@ -346,6 +359,18 @@ static enum err converted(struct text_local_scratch *s, const struct text_local_
 	return json_parse(buf_str(&s->chat), s->chat.n, ret_doc) == ERR_OK ? ERR_OK : ERR_UNSUPPORTED;
 }
 
+/* The worker cuts all prompts but the chats of GPT-OSS. */
+static enum err read_truncation(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, const char **ret_why)
+{
+	bool never = s->l->harmony && (job->form == TEXT_CHAT || job->form == TEXT_MESSAGES || job->form == TEXT_RESPONSES);
+	s->truncate = (struct text_truncate){ 0 };
+	if (never || json_absent(json_get(body, STR("truncate_prompt_tokens"))))
+		return ERR_OK;
+	if (!s->l->truncates)
+		return refuse("truncation", ret_why);
+	return text_truncate_read(body, job->form, job->model_tok, s->l->longest_piece_cp, &s->truncate, ret_why);
+}
+
 /* ---- the whole */
 
 static struct text_ids *made(struct text_local_scratch *s)
@@ -389,6 +414,7 @@ static enum err parsed(struct text_local_scratch *s, const struct text_local_job
 
 static enum err ids_of(struct text_local_scratch *s, const struct text_local_job *job, const struct json_val *body, const char **ret_why)
 {
+	TRY(read_truncation(s, job, body, ret_why));
 	if (job->form == TEXT_SCORE)
 		return score(s, body, ret_why);
 	if (job->form == TEXT_COMPLETIONS)

@@ -67,6 +67,7 @@ struct text_local_job {
 	struct str body;          /* the client's, checked as JSON or not */
 	int64_t now_s;            /* Unix time */
 	size_t max_tok;           /* more ids: LIMIT */
+	size_t model_tok;         /* the model's length as its workers tell it (max_model_len); 0: not known */
 	struct tok_memo *memo;    /* what was tokenised before; NULL: none */
 	size_t max_new_bytes;     /* of text that it does not know: more is AGAIN; 0: no limit */
 	bool prefix_will_do;      /* of a chat with images, audio or video: the ids of what surely comes before them (text_ids_is_prefix) */

@@ -447,6 +447,8 @@ static enum err encode_all(struct run *r, const struct tok_job *job)
 	return job->memo && job->ordinary && rest.n >= TOK_MEMO_PIECE_BYTES ? known_stretch(r, job, &s) : encode_stretch(r, job, &s);
 }
 
+struct tok_around tok_around(const struct tok *t) { return (struct tok_around){ t->n_before, t->n_after }; }
+
 static enum err check(const struct tok *t, const struct tok_job *job)
 {
 	if (job->text.n > TOK_MAX_TEXT_BYTES)

@@ -105,6 +105,12 @@ size_t tok_cut_ordinary(const struct tok *t, struct str text, size_t least);
 /* The last cut in the beginning of a prompt that is safe whatever comes behind this text; 0: there is none. */
 size_t tok_cut_last(const struct tok *t, struct str text);
 
+/* How many ids the post-processor puts before and behind a prompt that asks for them (of TOK_LOADER_ANY: perhaps). */
+struct tok_around {
+	size_t before_tok, after_tok;
+};
+struct tok_around tok_around(const struct tok *t);
+
 /* The bytes the ids stand for, as the library's decoder joins them; bad UTF-8 becomes U+FFFD. An id out of range: RANGE. */
 struct tok_decode_job {
 	const uint32_t *ids;

@@ -146,6 +146,7 @@ static struct model *tokenizer_of(const struct feed *f, const struct feed_worker
 static void merge(struct feed_view_model *kept, struct feed_view_model *other)
 {
 	kept->embeds &= other->embeds;
+	kept->lengths_differ |= kept->max_model_len != other->max_model_len;
 	if (kept->tokenizer != other->tokenizer) {
 		model_unref(kept->tokenizer);
 		kept->tokenizer = NULL;

@@ -27,7 +27,8 @@ struct feed_view_worker {
 };
 struct feed_view_model {            /* one entry of the merged /v1/models */
 	struct str id, root, parent;    /* parent "" = base model */
-	uint32_t max_model_len;
+	uint32_t max_model_len;         /* the least of its workers' */
+	bool lengths_differ;            /* they have others too */
 	uint32_t block_sizes[KV_MAX_SIZES]; uint32_t n_block_sizes;
 	bool adapter;
 	bool text_from_workers;         /* token ids may be asked of the workers (--tokens auto|worker) */

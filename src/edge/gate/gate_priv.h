@@ -121,6 +121,7 @@ struct gate_ids_call {
 	struct gate_req *leader; /* NULL: it has given up */
 	struct model *model; /* local.c: whose ids these are */
 	struct tok_memo *memo; /* for the thread pool */
+	size_t model_tok; /* likewise */
 	struct text_ids *ours; /* made here: to be taken, or to be compared */
 	bool away, comparing; /* the thread pool has it; the worker's answer is held against ours */
 	struct str answer; /* a long one of the worker, own copy, for the thread pool */

@@ -74,15 +74,20 @@ bool gate_text_form(const struct gate_req *r, enum text_form *ret_form)
 	return false;
 }
 
-static struct text_local_job job_of(enum text_form form, struct str body, struct tok_memo *memo)
+static struct text_local_job job_of(enum text_form form, struct str body, size_t model_tok, struct tok_memo *memo)
 {
-	return (struct text_local_job){ .form = form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = GATE_IDS_MAX_TOK, .memo = memo };
+	return (struct text_local_job){
+		.form = form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = GATE_IDS_MAX_TOK, .model_tok = model_tok, .memo = memo
+	};
 }
+
+/* Not where its workers do not agree. */
+static size_t model_tok(const struct gate_req *r) { return r->model->lengths_differ ? 0 : r->model->max_model_len; }
 
 static void away(void *arg)
 {
 	struct gate_ids_call *c = arg;
-	struct text_local_job job = job_of(c->form, c->body, c->memo);
+	struct text_local_job job = job_of(c->form, c->body, c->model_tok, c->memo);
 	struct text_local *l = model_local(c->model);
 	c->local_err = ERR_UNSUPPORTED;
 	c->local_why = "distrusted";
@@ -100,6 +105,7 @@ static enum gate_local send_away(struct gate_req *r, struct model *m, struct gat
 	if (!c)
 		return GATE_LOCAL_NOT;
 	c->away = true;
+	c->model_tok = model_tok(r);
 	c->memo = tok_memo_ref(gate_shared_memo(r->gate->shared));
 	*ret_call = c;
 	io_work(r->gate->loop, away, gate_local_back, c);
@@ -111,7 +117,7 @@ static enum err ids_now(struct gate_req *r, enum text_form form, bool prefix_wil
 {
 	struct model *m = r->model->tokenizer;
 	struct text_local *l = model_local(m);
-	struct text_local_job job = job_of(form, (struct str){ r->body, r->body_bytes }, gate_shared_memo(r->gate->shared));
+	struct text_local_job job = job_of(form, (struct str){ r->body, r->body_bytes }, model_tok(r), gate_shared_memo(r->gate->shared));
 	*ret_why = "distrusted";
 	job.max_new_bytes = GATE_LOCAL_NEW_BYTES;
 	job.prefix_will_do = prefix_will_do;
@@ -150,10 +156,12 @@ enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct
 	return GATE_LOCAL_NOT;
 }
 
-/* The day is part of what such a template makes of a body. */
+/* The day is part of what such a template makes of a body, the model's length of what is cut to it. */
 void gate_local_digest(struct gate_req *r)
 {
 	struct text_local *l = r->model->tokenizer ? model_local(r->model->tokenizer) : NULL;
+	if (r->facts.truncates)
+		r->facts.digest.hi ^= (uint64_t)model_tok(r) * UINT64_C(0x9e3779b97f4a7c15);
 	if (l && text_local_uses_clock(l))
 		r->facts.digest.lo ^= (uint64_t)(io_unix_us() / 86400000000 + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }

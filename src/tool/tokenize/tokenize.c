@@ -27,6 +27,7 @@ struct options {
 	const char *worker, *key_env;
 	enum text_form form;
 	enum tok_unicode unicode;
+	uint64_t model_tok;              /* 0: not said */
 };
 
 struct work {
@@ -43,7 +44,7 @@ struct work {
 
 static const char HELP[] =
 	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions|--responses|--messages|--embeddings|--score] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
-	"                [--unicode 14|16] [FILE|-]\n"
+	"                [--unicode 14|16] [--max-model-len N] [FILE|-]\n"
 	"kvasir tokenize --check --worker URL --model-dir DIR|--hub REPO[@REVISION] [--chat|--completions|--responses|--messages|--embeddings] [FILE...]\n"
 	"  The token ids of FILE (default: standard input) as a JSON array.\n"
 	"  --hub         a repository of the caches on this machine, else fetched from HF_ENDPOINT (HF_TOKEN, HF_HUB_OFFLINE)\n"
@@ -57,7 +58,8 @@ static const char HELP[] =
 	"  --count       how many ids; --pieces: the vocabulary's own spelling of each\n"
 	"  --lines       each input line is a JSON string, each output line its answer, or {\"error\": ...}\n"
 	"  --no-special  without the ids that the model's post-processor puts around a prompt\n"
-	"  --unicode 14  letters and digits as tokenizers up to 0.21.1 have them\n";
+	"  --unicode 14  letters and digits as tokenizers up to 0.21.1 have them\n"
+	"  --max-model-len N  the worker's: how long truncate_prompt_tokens -1 leaves a prompt\n";
 
 /* ---- output */
 
@@ -98,7 +100,7 @@ static enum err answer(struct work *w, struct str text)
 /* A whole request. Several prompts are a list of lists. */
 static enum err answer_body(struct work *w, struct str body)
 {
-	struct text_local_job job = { .form = w->o->form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = SIZE_MAX };
+	struct text_local_job job = { .form = w->o->form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = SIZE_MAX, .model_tok = w->o->model_tok };
 	struct json_writer j = json_writer(&w->out);
 	struct text_ids *ids;
 	if (w->o->prompt) {
@@ -308,6 +310,14 @@ static int take_unicode(struct options *o, const char *value)
 	return -1;
 }
 
+static int take_model_len(struct options *o, const char *value)
+{
+	if (str_to_u64(str_of(value), &o->model_tok) && o->model_tok)
+		return -1;
+	fprintf(stderr, "kvasir tokenize: --max-model-len is a number from 1 on, not %s\n", value);
+	return 2;
+}
+
 static int take_help(struct options *o, const char *value)
 {
 	(void)o;
@@ -321,7 +331,7 @@ static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[
 	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
 	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--completions", false, take_completions },
 	{ "--check", false, take_check }, { "--worker", true, take_worker }, { "--api-key-env", true, take_key_env },
-	{ "--prompt", false, take_prompt }, { "--responses", false, take_responses }, { "--messages", false, take_messages }, { "--embeddings", false, take_embeddings }, { "--score", false, take_score }, { "--help", false, take_help },
+	{ "--max-model-len", true, take_model_len }, { "--prompt", false, take_prompt }, { "--responses", false, take_responses }, { "--messages", false, take_messages }, { "--embeddings", false, take_embeddings }, { "--score", false, take_score }, { "--help", false, take_help },
 };
 
 static int wrong_use(const char *what, const char *word)

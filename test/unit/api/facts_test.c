@@ -269,6 +269,11 @@ static void case_smg_1637_digest_covers_all_options(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(OTHER); i++)
 		if (same_prompt(plain, OTHER[i]))
 			fail_msg("%s", OTHER[i].p);
+	static const struct str CUT[] = { STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1}"), STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1,\"max_tokens\":0}"),
+		STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1,\"max_tokens\":2}"), STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1,\"truncation_side\":\"left\"}") };
+	for (size_t i = 0; i < ARRAY_LEN(CUT); i++)
+		for (size_t k = 0; k < i; k++)
+			assert_true(completions(CUT[i]).digest.lo != completions(CUT[k]).digest.lo);
 	struct hash128 a = completions(STR("{\"prompt\":\"x\",\"add_special_tokens\":false}")).digest,
 		       b = completions(STR("{\"prompt\":\"x\"}")).digest;
 	assert_true(a.lo != b.lo && a.hi != b.hi);
@@ -297,7 +302,11 @@ static void other_paths(void **state)
 		read_as("/v1/responses",
 			STR("{\"model\":\"e\",\"input\":\"q\",\"max_output_tokens\":4,\"previous_response_id\":\"resp_9\"}"), &f, &fault),
 		ERR_OK);
-	assert_true(f.max_tok == 4 && str_eq(f.previous_response_id, STR("resp_9")));
+	assert_true(f.max_tok == 4 && str_eq(f.previous_response_id, STR("resp_9")) && !f.truncates);
+	assert_int_equal(read_as("/v1/responses", STR("{\"model\":\"e\",\"input\":\"q\",\"truncation\":\"disabled\"}"), &f, &fault), ERR_OK);
+	assert_false(f.truncates);
+	assert_int_equal(read_as("/v1/responses", STR("{\"model\":\"e\",\"input\":\"q\",\"truncation\":\"auto\"}"), &f, &fault), ERR_OK);
+	assert_true(f.truncates);
 	assert_int_equal(read_as("/score", STR("{\"model\":\"e\",\"text_1\":\"q\",\"text_2\":\"r\"}"), &f, &fault), ERR_OK);
 	assert_true(f.prompt_text_bytes > 20 && f.form == API_PROMPT_TEXTS);
 	struct api_facts g;

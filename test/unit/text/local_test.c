@@ -490,9 +490,9 @@ static void embeddings(void **state)
 		{ "{\"input\":\"a\"," ONE "}", "prompt_form" },
 		{ "{\"input\":[{\"role\":\"user\",\"content\":\"a\"}]}", "prompt_form" },
 		{ "{}", "prompt_form" },
-		{ "{\"input\":\"a\",\"truncate_prompt_tokens\":3}", "truncation" },
+		{ "{\"input\":\"a\",\"truncate_prompt_tokens\":-1}", "truncation" },
 		{ "{\"input\":\"a\",\"padding\":\"max_length\"}", "prompt_form" },
-		{ "{" ONE ",\"truncate_prompt_tokens\":3}", "truncation" },
+		{ "{" ONE ",\"truncate_prompt_tokens\":0}", "truncation" },
 		{ "{" ONE ",\"padding\":\"max_length\"}", "prompt_form" },
 		{ "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[]}]}", "message_form" },
 		{ "{\"messages\":[[{\"role\":\"user\",\"content\":\"a\"}]]}", "message_form" },
@@ -546,6 +546,104 @@ static void scores(void **state)
 	expect_same_ids_as(&m, TEXT_SCORE, "{\"text_1\":[\"a\",\"b\"],\"text_2\":[\"c\",\"d\"]}", TEXT_COMPLETIONS, "{\"prompt\":[\"a\",\"b\",\"c\",\"d\"]}");
 	for (size_t i = 0; i < ARRAY_LEN(LEFT); i++)
 		expect_left(&m, TEXT_SCORE, LEFT[i].body, LEFT[i].why);
+	done(&m);
+}
+
+/* ---- truncation: <s> stands before a prompt, each letter and each space is an id */
+
+struct cut {
+	enum text_form form;
+	const char *body, *whole;        /* the body whose ids are cut */
+	size_t from, n;                  /* these of them stay, behind <s> if `bos` */
+	bool bos;
+};
+
+#define CHAT_OF(more) "{\"messages\":[{\"role\":\"user\",\"content\":\"q w e r z\"}]" more "}"
+#define TEXT_OF(more) "{\"prompt\":\"q w e r z\"" more "}"
+static const struct cut CUTS[] = {
+	{ TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":5"), TEXT_OF(""), 6, 4, true },
+	{ TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":5,\"truncation_side\":\"left\""), TEXT_OF(""), 5, 5, false },
+	{ TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":5,\"truncation_side\":\"right\""), TEXT_OF(""), 0, 5, false },
+	{ TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":3,\"add_special_tokens\":false"), TEXT_OF(""), 7, 3, false },
+	{ TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":500"), TEXT_OF(""), 0, 10, false },
+	{ TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":-1"), TEXT_OF(""), 4, 6, true },
+	{ TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":-1,\"max_tokens\":0"), TEXT_OF(""), 3, 7, true },
+	{ TEXT_COMPLETIONS, "{\"prompt\":[1,2,3,4],\"truncate_prompt_tokens\":3}", "{\"prompt\":[1,2,3,4]}", 1, 3, false },
+	{ TEXT_COMPLETIONS, "{\"prompt\":[1,2,3,4],\"truncate_prompt_tokens\":3,\"truncation_side\":\"right\"}", "{\"prompt\":[1,2,3,4]}", 0, 3, false },
+	{ TEXT_CHAT, CHAT_OF(",\"truncate_prompt_tokens\":4"), CHAT_OF(""), 6, 4, false },
+	{ TEXT_CHAT, CHAT_OF(",\"truncate_prompt_tokens\":4,\"add_special_tokens\":true"), CHAT_OF(""), 7, 3, true },
+	{ TEXT_CHAT, CHAT_OF(",\"truncate_prompt_tokens\":-1"), CHAT_OF(""), 2, 8, false },
+	{ TEXT_CHAT, CHAT_OF(",\"truncate_prompt_tokens\":-1,\"max_tokens\":3"), CHAT_OF(""), 3, 7, false },
+	{ TEXT_CHAT, CHAT_OF(",\"truncate_prompt_tokens\":-1,\"max_tokens\":3,\"max_completion_tokens\":0"), CHAT_OF(""), 2, 8, false },
+	{ TEXT_EMBEDDINGS, "{\"input\":\"q w e r z\",\"truncate_prompt_tokens\":5}", TEXT_OF(""), 0, 5, false },
+	{ TEXT_EMBEDDINGS, "{\"input\":[1,2,3,4],\"truncate_prompt_tokens\":3,\"truncation_side\":\"left\"}", "{\"prompt\":[1,2,3,4]}", 1, 3, false },
+	{ TEXT_EMBEDDINGS, CHAT_OF(",\"truncate_prompt_tokens\":4"), CHAT_OF(""), 0, 4, false },
+	{ TEXT_RESPONSES, "{\"input\":\"q w e r z\",\"truncation\":\"auto\"}", CHAT_OF(",\"add_special_tokens\":true"), 4, 7, true },
+	{ TEXT_RESPONSES, "{\"input\":\"q w e r z\",\"truncation\":\"auto\",\"max_output_tokens\":9}", CHAT_OF(",\"add_special_tokens\":true"), 5, 6, true },
+};
+
+static struct text_ids *all_ids(struct model *m, const struct cut *c)
+{
+	return ids_as(m, c->whole[2] == 'm' ? TEXT_CHAT : TEXT_COMPLETIONS, c->whole);
+}
+
+static void check_cut(struct model *m, const struct cut *c)
+{
+	struct text_local_job job = chat(str_of(c->body));
+	struct text_ids *all = all_ids(m, c), *ids = NULL;
+	const char *why = "";
+	job.form = c->form;
+	job.model_tok = 8;
+	if (text_local_ids(m->s, &job, &ids, &why) != ERR_OK)
+		fail_msg("%s: %s", c->body, why);
+	const struct text_prompt *got = &ids->prompts[0], *whole = &all->prompts[0];
+	bool same = got->n == c->n + c->bos && whole->n >= c->from + c->n && memcmp(got->ids + c->bos, whole->ids + c->from, c->n * sizeof(uint32_t)) == 0;
+	if (!same || (c->bos && got->ids[0] != whole->ids[0] && c->form == TEXT_COMPLETIONS))
+		fail_msg("%s: %zu of %zu ids", c->body, got->n, whole->n);
+	text_ids_unref(all);
+	text_ids_unref(ids);
+}
+
+static void prompts_are_cut_as_by_the_worker(void **state)
+{
+	struct model m = { 0 };
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR("{% for m in messages %}{{ m.content }}{% endfor %};")), ERR_OK);
+	for (size_t i = 0; i < ARRAY_LEN(CUTS); i++)
+		check_cut(&m, &CUTS[i]);
+	done(&m);
+}
+
+static const char *reason_for(struct model *m, enum text_form form, const char *body, size_t model_tok)
+{
+	struct text_local_job job = chat(str_of(body));
+	struct text_ids *ids = NULL;
+	const char *why = "none";
+	job.form = form;
+	job.model_tok = model_tok;
+	if (text_local_ids(m->s, &job, &ids, &why) == ERR_OK)
+		text_ids_unref(ids);
+	return why;
+}
+
+static void what_is_not_sure_about_a_cut_is_left(void **state)
+{
+	static const char *const BODIES[] = { TEXT_OF(",\"truncate_prompt_tokens\":0"), TEXT_OF(",\"truncate_prompt_tokens\":-2"), TEXT_OF(",\"truncate_prompt_tokens\":\"5\""),
+		TEXT_OF(",\"truncate_prompt_tokens\":true"), TEXT_OF(",\"truncate_prompt_tokens\":1"), TEXT_OF(",\"truncate_prompt_tokens\":5,\"truncation_side\":\"middle\""),
+		TEXT_OF(",\"truncate_prompt_tokens\":5,\"truncation_side\":1"), TEXT_OF(",\"truncate_prompt_tokens\":-1,\"max_tokens\":\"3\""), "{\"prompt\":\""
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",\"truncate_prompt_tokens\":3,\"truncation_side\":\"left\"}" };
+	struct model m = { 0 };
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR("x")), ERR_OK);
+	for (size_t i = 0; i < ARRAY_LEN(BODIES); i++)
+		assert_string_equal(reason_for(&m, TEXT_COMPLETIONS, BODIES[i], 8), "truncation");
+	assert_string_equal(reason_for(&m, TEXT_COMPLETIONS, BODIES[8], 100), "none");   /* the worker takes so long a text as it is */
+	assert_string_equal(reason_for(&m, TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":-1"), 0), "truncation");
+	assert_string_equal(reason_for(&m, TEXT_RESPONSES, "{\"input\":\"a\",\"truncation\":null}", 8), "truncation");
+	assert_string_equal(reason_for(&m, TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":null,\"truncation_side\":\"left\""), 0), "none");
+	done(&m);
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = false }, STR("x")), ERR_OK);
+	assert_string_equal(reason_for(&m, TEXT_COMPLETIONS, TEXT_OF(",\"truncate_prompt_tokens\":500"), 0), "truncation");
 	done(&m);
 }
 
@@ -719,7 +817,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
 		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
-		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(templates_by_name),
+		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(prompts_are_cut_as_by_the_worker), cmocka_unit_test(what_is_not_sure_about_a_cut_is_left),
+		cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(images_in_text), cmocka_unit_test(images_in_lists), cmocka_unit_test(images_first), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
