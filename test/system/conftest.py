@@ -17,9 +17,6 @@ BIN_DIR = pathlib.Path(os.environ.get("KVASIR_BIN_DIR", HERE.parent.parent / "ou
 GOLDEN = HERE.parent / "tokenizers" / "golden" / "chat"     # a small tokenizer with its chat golden file
 
 
-handed_out = set()
-
-
 def range_of_ports():
     """this process's own part; below the ports that the kernel gives to outgoing connections, one of which could sit on a port
     while the program that listens there is down"""
@@ -30,29 +27,32 @@ def range_of_ports():
     return low + nth * part, low + (nth + 1) * part
 
 
+next_port = 0
+
+
 def free_port(n=1):
-    """the first of n neighbouring ports that nobody uses now"""
+    """the first of n neighbouring ports that nobody uses now; none is given twice before all were"""
+    global next_port
     low, high = range_of_ports()
-    for _ in range(200):
-        base = random.randrange(low, high - n)
-        if handed_out.intersection(range(base, base + n)):
-            continue
-        try:
-            for i in range(n):
-                with socket.socket() as s:
-                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)    # as our programs do: what closed lately is free
-                    s.bind(("127.0.0.1", base + i))
-            handed_out.update(range(base, base + n))
+    base, tried = next_port or random.randrange(low, high), 0
+    while tried < 2 * (high - low):
+        base = low if base + n > high else base
+        free = next((i for i in range(n) if not is_free(base + i)), n)
+        if free == n:
+            next_port = base + n
             return base
-        except OSError:
-            continue
+        base, tried = base + free + 1, tried + free + 1
     raise RuntimeError("no free ports")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def ports_of_the_modules_before():
-    """are free again: their programs have ended"""
-    handed_out.clear()
+def is_free(port):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)    # as our programs do: what closed lately is free
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class Process:
