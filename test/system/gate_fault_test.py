@@ -22,10 +22,10 @@ N = 3
 class Fleet:
     """simulated workers and a gateway that follows their events"""
 
-    def __init__(self, start, n=N, sim=(), args=()):
-        self.base, events, replay = free_port(n), free_port(n), free_port(n)
+    def __init__(self, start, n=N, ranks=1, sim=(), args=()):
+        self.base, events, replay = free_port(n), free_port(n * ranks), free_port(n * ranks)
         self.sim = start("kvasir-sim", "--workers", n, "--port", self.base, "--events-port", events, "--replay-port", replay,
-                         "--profile", "llama-8b-h100", "--time-scale", "100", "--model", "m", *sim)
+                         "--profile", "llama-8b-h100", "--time-scale", "100", "--model", "m", "--data-parallel-size", ranks, *sim)
         self.urls = [f"http://127.0.0.1:{self.base + i}" for i in range(n)]
         assert eventually(lambda: all(self._up(i) for i in range(n)), 10), self.sim.text
         self.gw = Gateway(start, *self.urls, args=["--events", "true", "--events-port", events, "--replay-port", replay, *args])
@@ -264,7 +264,7 @@ def test_consistent_hash_goes_by_session_else_by_key_or_user_else_by_how_the_pro
 
 
 def test_data_parallel_ranks_are_named(start):
-    f = Fleet(start, n=1, sim=["--data-parallel-size", "2"])
+    f = Fleet(start, n=1, ranks=2)
     assert eventually(lambda: f.gw.workers()[0]["block_size"], 5)
     for i in range(6):
         assert f.gw.chat({**CHAT, "messages": f.prompt(i), "max_tokens": 2}).status == 200
