@@ -14,6 +14,7 @@ struct run {
 	struct tok_scratch *s;
 	struct tok_ids *ids;
 	size_t known_bytes, new_bytes; /* of text */
+	const uint8_t *end; /* of the bytes that may be read behind a word */
 	bool mid_text; /* it continues the text before a plain cut */
 	size_t n_waiting; /* words whose cache line is on its way */
 	struct waiting {
@@ -73,30 +74,25 @@ void tok_ids_done(struct tok_ids *ids) { VEC_FREE(ids); }
 
 /* ---- words */
 
-/* Up to 15 bytes and their number, as a key of 16. */
-static inline void word_key(const uint8_t *p, size_t n, uint64_t key[2])
+/* Up to 15 bytes and their number, as a key of 16. end: of what may be read. */
+static inline void word_key(const uint8_t *p, size_t n, const uint8_t *end, uint64_t key[2])
 {
-	uint64_t a = 0, b = 0;
-	if (n >= 8) {
-		memcpy(&a, p, 8);
-		memcpy(&b, p + n - 8, 8);
-		b = n == 8 ? 0 : b >> (8 * (16 - n));
-	} else if (n >= 4) {
-		uint32_t low, high;
-		memcpy(&low, p, 4);
-		memcpy(&high, p + n - 4, 4);
-		a = low | (uint64_t)high << (8 * (n - 4));
-	} else {
-		a = p[0] | (uint64_t)p[n / 2] << (8 * (n / 2)) | (uint64_t)p[n - 1] << (8 * (n - 1));
-	}
-	key[0] = a;
-	key[1] = b | (uint64_t)n << 56;
+	uint8_t copy[16] = { 0 };
+	if (end - p < 16)
+		p = memcpy(copy, p, n);
+	uint64_t a, b;
+	memcpy(&a, p, 8);
+	memcpy(&b, p + 8, 8);
+	size_t head = MIN(n, 8), tail = n - head;
+	key[0] = a & UINT64_MAX >> (64 - 8 * head);
+	key[1] = (b & ~(UINT64_MAX << 8 * tail)) | (uint64_t)n << 56;
 }
 
+/* A product's upper bits depend on every byte of the key, its lower ones only on the first. */
 static inline struct tok_cache_entry *cache_set(struct tok_scratch *s, const uint64_t key[2])
 {
 	uint64_t h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
-	return s->cache + 2 * ((h ^ h >> 32) & s->cache_mask);
+	return s->cache + 2 * (__builtin_bswap64(h) & s->cache_mask);
 }
 
 static inline void push_id(struct tok_ids *ids, uint32_t id) { VEC_PUSH(ids, id); }
@@ -169,7 +165,7 @@ static inline void word(struct run *r, const uint8_t *p, const uint8_t *end)
 		settle_words(r);
 	struct waiting *w = &r->waiting[r->n_waiting++];
 	w->p = p;
-	word_key(p, n, w->key);
+	word_key(p, n, r->end, w->key);
 	w->set = cache_set(r->s, w->key);
 	__builtin_prefetch(w->set);
 }
@@ -259,6 +255,7 @@ static enum err encode_rest(struct run *r, struct str text, bool start)
 	const struct tok *t = r->t;
 	if (text.n == 0)
 		return ERR_OK;
+	r->end = (const uint8_t *)text.p + text.n;
 	if (t->kind == TOK_BYTES) {
 		split(r, 0, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
 		settle_words(r);
@@ -269,6 +266,7 @@ static enum err encode_rest(struct run *r, struct str text, bool start)
 		buf_clear(&r->s->spaced);
 		TRY(put_spaced(text, false, missing, &r->s->spaced));
 		text = buf_str(&r->s->spaced);
+		r->end = (const uint8_t *)text.p + text.n;
 	}
 	split_spaces(r, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
 	settle_words(r);

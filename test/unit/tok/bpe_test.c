@@ -135,6 +135,42 @@ static void test_pair_listed_twice_counts_last(void **state)
 	tok_merges_done(&m);
 }
 
+/* Forms of one word differ in their last bytes: each must get a place in the cache of its own. */
+static void test_the_cache_holds_words_that_are_alike(void **state)
+{
+	(void)state;
+	enum { STEMS = 300, FORMS = 20 };
+	struct rand r = { 3 };
+	struct tok t;
+	make(&t, &r, 1, 1); /* other letters have no id: few ids a word */
+	tok_classes_init(&t.classes, TOK_UNICODE_16);
+	t.stages[t.n_stages++] = tok_splitter_find(STR("<gpt2>"));
+	struct tok_scratch *s = tok_scratch_new(&t, 4 << 20);
+	for (int n = 6; n <= 15; n++) {
+		struct tok_ids ids = { 0 };
+		size_t held = 0;
+		char text[STEMS * FORMS * 16], *p = text;
+		for (int i = 0; i < STEMS; i++) {
+			char word[16] = " ";
+			for (int k = 1; k < n; k++)
+				word[k] = (char)('b' + rand_below(&r, 25));
+			for (int k = 0; k < FORMS; k++, p += n) {
+				word[n - 1] = (char)('a' + k);
+				memcpy(p, word, (size_t)n);
+			}
+		}
+		memset(s->cache, 0, 2 * (s->cache_mask + 1) * sizeof(*s->cache));
+		assert_int_equal(tok_encode(&t, s, &(struct tok_job){ .text = { text, (size_t)(p - text) } }, &ids), ERR_OK);
+		for (size_t i = 0; i < 2 * (s->cache_mask + 1); i++)
+			held += s->cache[i].key[1] != 0;
+		assert_in_range(held, STEMS * FORMS * 9 / 10, STEMS * FORMS);
+		tok_ids_done(&ids);
+	}
+	tok_scratch_free(s);
+	tok_merges_done(&t.merges);
+	tok_table_done(&t.classes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +178,7 @@ int main(void)
 		cmocka_unit_test(test_long_words_equal_the_definition),
 		cmocka_unit_test(test_one_letter_is_about_linear),
 		cmocka_unit_test(test_pair_listed_twice_counts_last),
+		cmocka_unit_test(test_the_cache_holds_words_that_are_alike),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
