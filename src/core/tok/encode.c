@@ -176,15 +176,15 @@ static inline void word(struct run *r, const uint8_t *p, const uint8_t *end)
 static void split(struct run *r, size_t stage, const uint8_t *p, const uint8_t *end)
 {
 	const struct tok *t = r->t;
-	tok_next_fn next = t->stages[stage]->next;
 	bool last = stage + 1 == t->n_stages;
+	struct tok_ends ends;
 	while (p < end) {
-		const uint8_t *q = next(&t->classes, p, end);
-		if (last)
-			word(r, p, q);
-		else
-			split(r, stage + 1, p, q);
-		p = q;
+		t->stages[stage]->split(&t->classes, p, end, &ends);
+		for (size_t i = 0; i < ends.n; p = ends.p[i++])
+			if (last)
+				word(r, p, ends.p[i]);
+			else
+				split(r, stage + 1, p, ends.p[i]);
 	}
 }
 

@@ -234,6 +234,6 @@ bool tok_pipeline_same(const struct tok_pipeline *a, const struct tok_pipeline *
 		    a->whole_words == b->whole_words && a->byte_fallback == b->byte_fallback && a->unk_known == b->unk_known &&
 		    (!a->unk_known || a->fuse_unk == b->fuse_unk);
 	for (size_t i = 0; i < a->n_stages && same; i++)
-		same = a->stages[i]->next == b->stages[i]->next;
+		same = a->stages[i]->split == b->stages[i]->split;
 	return same;
 }

@@ -3,7 +3,11 @@
  * A scanner gives the end of the piece that begins at p, whether a match of the regex or the gap between two. Families
  * share a body whose parameters are constants, so that the compiler makes a scanner of each. The regex's own text is the
  * specification; the tests run a slow matcher of it against these. */
+#include <string.h>
+
 #include "tok/tok_priv.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lowest byte of eight is the first");
 
 #define BIT(c) (1u << (c))
 #define IN(set, c) (((set) >> (c)) & 1u)
@@ -35,23 +39,58 @@ ALWAYS_INLINE const uint8_t *run(const struct tok_table *k, const uint8_t *p, co
 	return p;
 }
 
+/* ---- ASCII letters, eight bytes at once */
+
+/* The end of the ASCII letters at p; of small ones only, or of both. */
+ALWAYS_INLINE const uint8_t *ascii_letters(const uint8_t *p, const uint8_t *end, bool small)
+{
+	const uint64_t each = 0x0101010101010101u, high = 0x80 * each, fold = small ? 0 : 0x20 * each;
+	for (uint64_t x; (size_t)(end - p) >= sizeof(x); p += sizeof(x)) {
+		memcpy(&x, p, sizeof(x));
+		uint64_t low = (x | fold) & ~high; /* no sum of a byte reaches the next one */
+		uint64_t others = (~(low + (0x80 - 'a') * each) | (low + (0x7f - 'z') * each) | x) & high;
+		if (others)
+			return p + __builtin_ctzll(others) / 8;
+	}
+	while (p < end && (uint8_t)((*p | (small ? 0 : 0x20)) - 'a') < 26)
+		p++;
+	return p;
+}
+
+/* run() of a set with all ASCII letters and nothing else of ASCII. */
+ALWAYS_INLINE const uint8_t *letters(const struct tok_table *k, const uint8_t *p, const uint8_t *end, uint32_t set)
+{
+	size_t n;
+	for (;;) {
+		const uint8_t *q = p = ascii_letters(p, end, false);
+		while (q < end && *q >= 0x80 && IN(set, tok_class_at(k, q, &n)))
+			q += n;
+		if (q == p)
+			return q;
+		p = q;
+	}
+}
+
 /* ---- parts the families share */
 
-/* (?i:'s|'t|'re|'ve|'m|'ll|'d) at p, or with its small letters only. The engine folds U+017F (long s) onto s. */
-static const uint8_t *contraction(const uint8_t *p, const uint8_t *end, bool any_case)
+/* (?i:'s|'t|'re|'ve|'m|'ll|'d) at an apostrophe with something behind it, or with its small letters only. The engine folds
+ * U+017F (long s) onto s. */
+static const uint8_t *apostrophe(const uint8_t *p, const uint8_t *end, bool any_case)
 {
-	size_t left = (size_t)(end - p);
-	if (left < 2 || *p != '\'')
-		return NULL;
 	uint8_t fold = any_case ? 0x20 : 0, a = p[1] | fold;
 	if (a == 's' || a == 't' || a == 'm' || a == 'd')
 		return p + 2;
-	if (left < 3)
+	if (end - p < 3)
 		return NULL;
 	if (any_case && p[1] == 0xc5 && p[2] == 0xbf)
 		return p + 3;
 	uint8_t b = p[2] | fold;
 	return (b == 'e' && (a == 'r' || a == 'v')) || (a == 'l' && b == 'l') ? p + 3 : NULL;
+}
+
+ALWAYS_INLINE const uint8_t *contraction(const uint8_t *p, const uint8_t *end, bool any_case)
+{
+	return end - p >= 2 && *p == '\'' ? apostrophe(p, end, any_case) : NULL;
 }
 
 /* [\r\n]* or [\r\n/]* */
@@ -108,7 +147,7 @@ static const uint8_t *next_gpt2(const struct tok_table *k, const uint8_t *p, con
 	q = *p == ' ' && p + 1 < end ? p + 1 : p;
 	enum tok_class c = tok_class_at(k, q, &n);
 	if (IN(SET_L, c))
-		return run(k, q + n, end, SET_L);
+		return letters(k, q + n, end, SET_L);
 	if (IN(SET_N, c))
 		return run(k, q + n, end, SET_N);
 	if (IN(SET_OTHER, c))
@@ -128,12 +167,12 @@ ALWAYS_INLINE const uint8_t *next_lines(const struct tok_table *k, const uint8_t
 	size_t n, m;
 	enum tok_class c = tok_class_at(k, p, &n);
 	if (IN(r.letters, c))
-		return run(k, p + n, end, r.letters);
+		return letters(k, p + n, end, r.letters);
 	const uint8_t *q = contraction(p, end, true);
 	if (q)
 		return q;
 	if (IN(SET_LEAD, c) && p + n < end && IN(r.letters, tok_class_at(k, p + n, &m)))
-		return run(k, p + n + m, end, r.letters);
+		return letters(k, p + n + m, end, r.letters);
 	if (IN(SET_N, c))
 		return number(k, p, end, r.digits);
 	if ((q = punctuation(k, p, end, SET_OTHER & ~r.letters)))
@@ -162,8 +201,15 @@ struct cased {
  * also be a small letter (a modifier, a letter without case, a mark) when nothing small follows. */
 ALWAYS_INLINE const uint8_t *cased_word(const struct tok_table *k, const uint8_t *p, const uint8_t *end, struct cased r, bool *ret_small)
 {
-	const uint8_t *q = p, *both = NULL;
+	const uint8_t *q = p, *both = NULL, *plain;
 	size_t n;
+	while (q < end && (uint8_t)(*q - 'A') < 26)
+		q++;
+	plain = ascii_letters(q, end, true);
+	if (plain == end || *plain < 0x80) {
+		*ret_small = plain > q;
+		return plain > p ? plain : NULL;
+	}
 	for (enum tok_class c; q < end && IN(r.upper, c = tok_class_at(k, q, &n)); q += n)
 		if (IN(r.lower, c))
 			both = q + n;
@@ -268,9 +314,9 @@ static const uint8_t *deepseek_match(const struct tok_table *k, const uint8_t *p
 	}
 	enum tok_class c = tok_class_at(k, p, &n);
 	if (IN(WORD, c))
-		return run(k, p + n, end, WORD);
+		return letters(k, p + n, end, WORD);
 	if (IN(LEAD, c) && p + n < end && IN(WORD, tok_class_at(k, p + n, &m)))
-		return run(k, p + n + m, end, WORD);
+		return letters(k, p + n + m, end, WORD);
 	if ((q = punctuation(k, p, end, MARK)))
 		return line_tail(q, end, false);
 	return IN(SET_SPACE, c) ? white(k, p, end, true) : NULL;
@@ -306,6 +352,29 @@ static const uint8_t *next_whole(const struct tok_table *k, const uint8_t *p, co
 
 /* ---- the table */
 
+#define SPLIT(name)                                                                                                                        \
+	static void split_##name(const struct tok_table *k, const uint8_t *p, const uint8_t *end, struct tok_ends *ret_ends)               \
+	{                                                                                                                                  \
+		size_t n = 0;                                                                                                              \
+		do                                                                                                                         \
+			ret_ends->p[n++] = p = next_##name(k, p, end);                                                                     \
+		while (n < TOK_ENDS && p < end);                                                                                           \
+		ret_ends->n = n;                                                                                                           \
+	}
+SPLIT(gpt2)
+SPLIT(cl100k)
+SPLIT(qwen2)
+SPLIT(qwen35)
+SPLIT(o200k)
+SPLIT(tekken)
+SPLIT(kimi)
+SPLIT(digits3)
+SPLIT(digits1)
+SPLIT(cjk)
+SPLIT(deepseek)
+SPLIT(each_digit)
+SPLIT(whole)
+
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define LINE_ENDS "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define U "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -316,29 +385,29 @@ static const uint8_t *next_whole(const struct tok_table *k, const uint8_t *p, co
 #define CASED_LETTERS(u, l, suffix) LEAD_CHAR u "*" l "+" suffix "|" LEAD_CHAR u "+" l "*" suffix
 
 static const struct tok_splitter SPLITTERS[] = {
-	{ STR_INIT("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"), next_gpt2, "gpt2", true, false },
-	{ STR_INIT("<gpt2>"), next_gpt2, "gpt2", true, false },
-	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_cl100k, "cl100k", true,
+	{ STR_INIT("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"), split_gpt2, "gpt2", true, false },
+	{ STR_INIT("<gpt2>"), split_gpt2, "gpt2", true, false },
+	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), split_cl100k, "cl100k", true,
 		true },
 	{ STR_INIT("'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| "
 		   "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"),
-		next_cl100k, "cl100k", true, true },
-	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_qwen2, "qwen2", true, true },
-	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" LINE_ENDS), next_qwen35,
+		split_cl100k, "cl100k", true, true },
+	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS), split_qwen2, "qwen2", true, true },
+	{ STR_INIT(CONTRACTIONS "|" LEAD_CHAR "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" LINE_ENDS), split_qwen35,
 		"qwen3.5", true, true },
-	{ STR_INIT(CASED_LETTERS(U, L, CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" LINE_ENDS), next_o200k, "o200k",
+	{ STR_INIT(CASED_LETTERS(U, L, CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" LINE_ENDS), split_o200k, "o200k",
 		true, true },
-	{ STR_INIT(CASED_LETTERS(U, L, "") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" LINE_ENDS), next_tekken, "tekken", true, true },
+	{ STR_INIT(CASED_LETTERS(U, L, "") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" LINE_ENDS), split_tekken, "tekken", true, true },
 	{ STR_INIT("[\\p{Han}]+|" CASED_LETTERS(U_KIMI, L_KIMI, CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" LINE_ENDS),
-		next_kimi, "kimi", true, true },
-	{ STR_INIT("\\p{N}{1,3}"), next_digits3, "digits-3", false, true },
-	{ STR_INIT("\\p{N}"), next_digits1, "digits-1", false, true },
-	{ STR_INIT("[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-\xe3\x83\xbf]+"), next_cjk, "cjk", false, true },
+		split_kimi, "kimi", true, true },
+	{ STR_INIT("\\p{N}{1,3}"), split_digits3, "digits-3", false, true },
+	{ STR_INIT("\\p{N}"), split_digits1, "digits-1", false, true },
+	{ STR_INIT("[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-\xe3\x83\xbf]+"), split_cjk, "cjk", false, true },
 	{ STR_INIT("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
 		   "?[\\p{P}\\p{S}]+[\\r\\n]*" LINE_ENDS),
-		next_deepseek, "deepseek", false, true },
-	{ STR_INIT("<digits>"), next_each_digit, "digits", true, true },
-	{ STR_INIT("<whole>"), next_whole, "whole", true, false },
+		split_deepseek, "deepseek", false, true },
+	{ STR_INIT("<digits>"), split_each_digit, "digits", true, true },
+	{ STR_INIT("<whole>"), split_whole, "whole", true, false },
 };
 
 const struct tok_splitter *tok_splitter_find(struct str pattern)

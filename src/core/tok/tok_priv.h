@@ -75,6 +75,10 @@ static inline uint32_t tok_cp(const uint8_t *p, size_t *n)
 }
 static inline enum tok_class tok_class_at(const struct tok_table *t, const uint8_t *p, size_t *n)
 {
+	if (p[0] < 0x80) { /* the first block's: most of what is asked for */
+		*n = 1;
+		return (enum tok_class)t->blocks[p[0]];
+	}
 	return (enum tok_class)tok_table_get(t, tok_cp(p, n));
 }
 /* The start of the character before p. */
@@ -201,11 +205,16 @@ static inline uint32_t tok_merges_rank(const struct tok_merges *m, uint32_t a, u
 
 /* ---- split.c: the splitters --------------------------------------------------------------------------------------- */
 
-/* The end of the piece that begins at p (p < end). */
-typedef const uint8_t *(*tok_next_fn)(const struct tok_table *classes, const uint8_t *p, const uint8_t *end);
+enum { TOK_ENDS = 16 };
+struct tok_ends {
+	const uint8_t *p[TOK_ENDS];
+	size_t n;
+};
+/* The ends of the first pieces of the text from p to end (p < end): TOK_ENDS of them, or all. */
+typedef void (*tok_split_fn)(const struct tok_table *classes, const uint8_t *p, const uint8_t *end, struct tok_ends *ret_ends);
 struct tok_splitter {
 	struct str pattern; /* the regex as files write it (CR and LF as \r and \n), or a name in <> */
-	tok_next_fn next;
+	tok_split_fn split;
 	const char *name;
 	bool covers; /* every text is matched without gaps: then Removed + invert is Isolated */
 	bool newline_cut; /* between CR or LF and a letter or digit it never looks across */
