@@ -83,7 +83,7 @@ def test_other_models_and_what_is_left_go_by_load(start, folder):
         assert eventually(lambda: "event=tokenizer_" in gw.process.text, 10), gw.process.text[-2000:]
         assert eventually(lambda: ask(gw, "/score", text_1="a", text_2="b")["ids"] == "keys", 10)
         assert ask(gw, "/v2/rerank", query="a", documents=["b", "c"])["ids"] == "keys"
-        for left in ({"truncate_prompt_tokens": 3}, {"max_tokens_per_doc": 3}, {"documents": [{"content": []}]}, {"documents": []}):
+        for left in ({"truncate_prompt_tokens": -1}, {"max_tokens_per_doc": 3}, {"documents": [{"content": []}]}, {"documents": []}):
             assert ask(gw, "/rerank", **{"query": "a", "documents": ["b"], **left})["ids"] == "not_expressible", left
         assert gw.metric('kvasir_token_ids_left_total{reason="truncation"}') == 2
         assert ask(gw, "/classify", input="a")["ids"] == "path"

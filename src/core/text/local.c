@@ -280,12 +280,12 @@ static bool score_sides(const struct json_val *body, const struct json_val *ret_
 /* What a model that embeds is asked for a score or a ranking: each text of both sides is a prompt of its own, one behind the other. */
 static enum err score(struct text_local_scratch *s, const struct json_val *body, const char **ret_why)
 {
-	static const struct str CUTS[] = { STR_INIT("truncate_prompt_tokens"), STR_INIT("max_tokens_per_query"), STR_INIT("max_tokens_per_doc") };
+	static const struct str CUTS[] = { STR_INIT("max_tokens_per_query"), STR_INIT("max_tokens_per_doc") };
 	const struct json_val *sides[2];
 	uint64_t n;
 	for (size_t i = 0; i < ARRAY_LEN(CUTS); i++) {
 		const struct json_val *v = json_get(body, CUTS[i]);
-		if (!json_absent(v) && (i == 0 || !json_u64(v, &n) || n > 0))
+		if (!json_absent(v) && (!json_u64(v, &n) || n > 0))
 			return refuse("truncation", ret_why);
 	}
 	if (!json_absent(json_get(body, STR("padding"))) || !score_sides(body, sides))

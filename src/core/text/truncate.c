@@ -25,11 +25,11 @@ static bool generates(const struct json_val *body, enum text_form form, bool *re
 	return known;
 }
 
-/* Of a model to embed with: another limit may have been set for it, and it is not told. */
+/* Of a pooling model: another limit may have been set for it, and it is not told. */
 static enum err whole_model(const struct json_val *body, enum text_form form, size_t model_tok, size_t *ret_keep, const char **ret_why)
 {
 	bool room;
-	if (form == TEXT_EMBEDDINGS || model_tok < 2 || !generates(body, form, &room))
+	if (!text_has_render(form) || model_tok < 2 || !generates(body, form, &room))
 		return refuse(ret_why);
 	*ret_keep = model_tok - room;
 	return ERR_OK;
@@ -51,7 +51,7 @@ enum err text_truncate_read(const struct json_val *body, enum text_form form, si
 	struct text_truncate *ret_t, const char **ret_why)
 {
 	const struct json_val *v = json_get(body, STR("truncate_prompt_tokens"));
-	struct text_truncate t = { .last = form != TEXT_EMBEDDINGS };
+	struct text_truncate t = { .last = text_has_render(form) };
 	int64_t n;
 	*ret_t = (struct text_truncate){ 0 };
 	if (json_absent(v))
@@ -62,7 +62,7 @@ enum err text_truncate_read(const struct json_val *body, enum text_form form, si
 	if (n < 0)
 		TRY(whole_model(body, form, model_tok, &t.keep_tok, ret_why));
 	/* more than the model takes is refused by the worker: so many it takes */
-	size_t least_tok = form == TEXT_EMBEDDINGS ? t.keep_tok : MAX(t.keep_tok, model_tok);
+	size_t least_tok = text_has_render(form) ? MAX(t.keep_tok, model_tok) : t.keep_tok;
 	t.max_text_cp = longest_piece_cp && least_tok > SIZE_MAX / longest_piece_cp ? SIZE_MAX : least_tok * longest_piece_cp;
 	*ret_t = t;
 	return ERR_OK;

@@ -1,7 +1,7 @@
 /* text/truncate.h: truncate_prompt_tokens and truncation_side as vLLM 0.32 reads them. Private to the room.
  *
- * A number keeps so many ids; -1 keeps what the model takes. Without a side the tokenizer itself cuts, at the front (embeddings: at
- * the end), and what it puts around a prompt stays; with one the whole list is cut. */
+ * A number keeps so many ids; -1 keeps what the model takes. Without a side the tokenizer itself cuts, at the front (of pooling
+ * models at the end), and what it puts around a prompt stays; with one the whole list is cut. */
 #ifndef TEXT_TRUNCATE_H
 #define TEXT_TRUNCATE_H
 

@@ -525,7 +525,7 @@ static void scores(void **state)
 		"{\"query\":\"a q\",\"documents\":[\"b\",\"c d\"]}",
 	};
 	static const struct { const char *body, *why; } LEFT[] = {
-		{ "{" SIDES ",\"truncate_prompt_tokens\":0}", "truncation" },
+		{ "{" SIDES ",\"truncate_prompt_tokens\":-1}", "truncation" },
 		{ "{" SIDES ",\"max_tokens_per_query\":3}", "truncation" },
 		{ "{" SIDES ",\"max_tokens_per_doc\":-1}", "truncation" },
 		{ "{" SIDES ",\"padding\":\"max_length\"}", "prompt_form" },
@@ -578,6 +578,8 @@ static const struct cut CUTS[] = {
 	{ TEXT_EMBEDDINGS, "{\"input\":\"q w e r z\",\"truncate_prompt_tokens\":5}", TEXT_OF(""), 0, 5, false },
 	{ TEXT_EMBEDDINGS, "{\"input\":[1,2,3,4],\"truncate_prompt_tokens\":3,\"truncation_side\":\"left\"}", "{\"prompt\":[1,2,3,4]}", 1, 3, false },
 	{ TEXT_EMBEDDINGS, CHAT_OF(",\"truncate_prompt_tokens\":4"), CHAT_OF(""), 0, 4, false },
+	{ TEXT_SCORE, "{\"text_1\":\"q w e r z\",\"text_2\":\"q\",\"truncate_prompt_tokens\":5}", TEXT_OF(""), 0, 5, false },
+	{ TEXT_SCORE, "{\"query\":\"q w e r z\",\"documents\":[\"q\"],\"truncate_prompt_tokens\":5,\"truncation_side\":\"left\"}", TEXT_OF(""), 5, 5, false },
 	{ TEXT_RESPONSES, "{\"input\":\"q w e r z\",\"truncation\":\"auto\"}", CHAT_OF(",\"add_special_tokens\":true"), 4, 7, true },
 	{ TEXT_RESPONSES, "{\"input\":\"q w e r z\",\"truncation\":\"auto\",\"max_output_tokens\":9}", CHAT_OF(",\"add_special_tokens\":true"), 5, 6, true },
 };
