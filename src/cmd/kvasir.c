@@ -295,6 +295,7 @@ static int run(struct conf *c, const struct conf_sources *sources)
 	if (ok) {
 		hands_start(&s);
 		io_loop_run(s.loop);
+		feed_keep(s.feed);
 		LOG_INFO("stopped", "drained=%zu", s.n_drained);
 	}
 	server_free(&s);

@@ -40,6 +40,7 @@ class Worker:
         self.seq, self.sent, self.silent_replay, self.over = 0, {}, not replay, False
         self.ctx = zmq.Context()
         self.pub = self.ctx.socket(zmq.XPUB)    # a PUB that tells who listens: heard()
+        self.pub.setsockopt(zmq.XPUB_VERBOSE, 1)
         self.pub.setsockopt(zmq.SNDHWM, 0)
         self.pub.bind(f"tcp://127.0.0.1:{self.events_port}")
         self.replayer = threading.Thread(target=self._replay, daemon=True)
@@ -122,9 +123,12 @@ class Worker:
             self.pub.send_multipart([b"", struct.pack(">Q", seq), payload])
 
     def heard(self, seconds=10):
-        """a subscription has arrived: what is published from now on is not dropped"""
-        assert self.pub.poll(1000 * seconds), "nobody subscribed"
-        self.pub.recv()
+        """one more subscription has arrived: what is published from now on is not dropped"""
+        end = time.monotonic() + seconds
+        while self.pub.poll(max(0, 1000 * (end - time.monotonic()))):
+            if self.pub.recv()[:1] == b"\1":
+                return
+        raise AssertionError("nobody subscribed")
 
     def publish(self, events, **kw):
         self.raw(self.batch(events), **kw)

@@ -19,7 +19,7 @@
  * removals have one), the others as its own go by. */
 enum { AHEAD = 16 };
 
-static void flush(struct kv_rank *r)
+void kv_rank_flush(struct kv_rank *r)
 {
 	if (r->out.n)
 		r->sink.deltas(r->arg, r->out.p, r->out.n);
@@ -35,7 +35,7 @@ static void tell(struct kv_rank *r, struct kv_delta d)
 		return;
 	}
 	if (r->out.n == KV_SLICE)
-		flush(r);
+		kv_rank_flush(r);
 	VEC_PUSH(&r->out, d);
 }
 
@@ -50,7 +50,7 @@ static void empty_view(struct kv_rank *r)
 
 static void clear_view(struct kv_rank *r)
 {
-	flush(r);
+	kv_rank_flush(r);
 	empty_view(r);
 	r->sink.clear(r->arg);
 }
@@ -204,6 +204,15 @@ static void hold(struct kv_rank *r, struct kv_slot *s, enum kv_tier tier, uint32
 		tell(r, (struct kv_delta){ .key = s->key, .add_groups = bit, .tier = tier });
 }
 
+void kv_rank_put(struct kv_rank *r, enum kv_tier tier, const struct kv_slot *was)
+{
+	struct kv_slot *s = kv_table_add(&r->tables[tier], was->hash, tier == KV_TIER_GPU ? r->capacity : 0, tier == KV_TIER_GPU ? r->limit : KV_LOWER_LIMIT);
+	s->key = was->key;
+	s->flags = was->flags;
+	for (uint32_t groups = was->groups; groups; groups &= groups - 1)
+		hold(r, s, tier, (uint32_t)__builtin_ctz(groups));
+}
+
 static void let_go(struct kv_rank *r, struct kv_slot *s, enum kv_tier tier, uint32_t group)
 {
 	uint16_t bit = (uint16_t)(1u << group);
@@ -324,5 +333,5 @@ void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b)
 	}
 	if (two || r->stores_below)
 		map_done(&r->learnt);
-	flush(r);
+	kv_rank_flush(r);
 }

@@ -64,6 +64,8 @@ static void forget_all(struct kv_rank *r)
 	kv_rank_forget(r);
 	r->s.seen_any = false;
 	r->s.next_seq = 0;
+	if (r->unproven)
+		r->s.uncertain = r->unproven = false;
 	r->stale_run = r->fruitless = 0;
 }
 
@@ -236,8 +238,8 @@ enum kv_act kv_rank_replay_end(struct kv_rank *r, bool all)
 		r->s.restarts++;
 		return ask_all(r);
 	}
-	if (all && !r->s.seen_any)
-		r->s.uncertain = false; /* the worker has sent nothing yet */
+	if (all && (!r->s.seen_any || r->unproven))
+		r->s.uncertain = r->unproven = false; /* the worker has sent nothing yet, or is the one we knew */
 	bool still_behind = r->kept.v.n && r->kept.v.p[0].seq > r->s.next_seq && r->s.next_seq == r->asked_at;
 	r->fruitless = !all ? FRUITLESS_MAX : still_behind ? r->fruitless + 1 : 0;
 	enum kv_act view = look_at_view(r, all);

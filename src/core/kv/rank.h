@@ -11,6 +11,7 @@
 #ifndef KV_RANK_H
 #define KV_RANK_H
 
+#include "base/buf.h"
 #include "kv/event.h"
 
 struct kv_delta { uint64_t key; uint16_t add_groups, del_groups; enum kv_tier tier; };   /* bits = group index */
@@ -43,6 +44,13 @@ enum kv_act kv_rank_replay_end(struct kv_rank *r, bool all);
 enum kv_act kv_rank_reconnected(struct kv_rank *r);
 uint64_t kv_rank_want_seq(const struct kv_rank *r);
 void kv_rank_drop(struct kv_rank *r);                              /* forget everything (worker restarted, model changed): sink clear */
+
+/* For a gateway that starts again (save.c). NOT_FOUND: the view is not worth it: nothing seen, uncertain, a replay under way. LIMIT: buf is full, and as before. */
+must_use enum err kv_rank_save(const struct kv_rank *r, struct buf *buf);
+size_t kv_rank_save_bytes(const struct kv_rank *r);
+/* Into a new rank. The view is uncertain until a replay from its last number shows that the worker is still the same; where it is
+ * not, or there is no replay socket, all is forgotten by the usual rules. SYNTAX: it is no such text; the rank is as new. */
+must_use enum err kv_rank_load(struct kv_rank *r, struct str saved);
 
 struct kv_rank_stats {
 	uint64_t batches, events, stored_blocks, removed_blocks, clears, duplicates, gaps, restarts, replays, unplaced, skipped, odd_parts, over_capacity;

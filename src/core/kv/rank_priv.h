@@ -71,6 +71,7 @@ struct kv_rank {
 
 	/* the sequence */
 	bool has_replay, replaying;
+	bool unproven;           /* uncertain only because it was loaded */
 	bool cut;                /* uncertain only because the oldest history is gone */
 	uint64_t want_seq;       /* of the replay asked for */
 	uint64_t live_seq;       /* newest by the live socket */
@@ -87,6 +88,9 @@ struct kv_rank {
 
 /* What a batch does to the view; sends the deltas. */
 void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b);
+/* A slot of an earlier life, which must not be there yet: it is held as it was, and the sink told by kv_rank_flush() at the latest. */
+void kv_rank_put(struct kv_rank *r, enum kv_tier tier, const struct kv_slot *was);
+void kv_rank_flush(struct kv_rank *r);
 /* Forgets the view (not the sequence) and tells the sink. */
 void kv_rank_forget(struct kv_rank *r);
 

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "brain/brain.h"
 #include "conf/conf_priv.h"
@@ -148,9 +149,23 @@ static void check_count(struct conf_draft *d)
 		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("workers"), "%zu workers are named: at most %d are allowed in one process", n, BRAIN_MAX_WORKERS);
 }
 
+/* At the start, not when it is written. */
+static void check_index_file(struct conf_draft *d)
+{
+	const char *path = d->c->opts.feed.index_file.p, *slash = path ? strrchr(path, '/') : NULL;
+	if (d->c->opts.feed.index_file.n == 0)
+		return;
+	const char *folder = slash == NULL ? "." : slash == path ? "/" : arena_printf(&d->c->arena, "%.*s", (int)(slash - path), path);
+	if (io_path_kind(path) == IO_PATH_DIR)
+		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("events.indexFile"), "%s is a folder: must be a file", path);
+	else if (io_path_kind(folder) != IO_PATH_DIR)
+		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("events.indexFile"), "there is no folder %s", folder);
+}
+
 static void check_whole(struct conf_draft *d)
 {
 	check_count(d);
+	check_index_file(d);
 	if (str_eq(d->c->opts.gate.listen, d->c->opts.ops.admin) && !str_ends(d->c->opts.gate.listen, STR(":0")))
 		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("admin"), "is the address of the data port: must be another one");
 }

@@ -519,6 +519,9 @@ struct feed_rank *feed_rank_open(struct feed_worker *w, uint32_t rank, const str
 		return NULL;
 	}
 	brain_kv_status(w->feed->brain, w->id, rank, false, false, io_now(w->feed->loop));
+	feed_kept_give(w->feed->kept, w->conf.url, rank, r->kv);
+	if (r->outs.n)
+		schedule(r);
 	return r;
 }
 
@@ -546,6 +549,8 @@ void feed_rank_capacity(struct feed_rank *r, uint64_t blocks)
 		kv_rank_capacity(r->kv, (uint32_t)MIN(blocks, (uint64_t)UINT32_MAX));
 }
 
+enum err feed_rank_save(const struct feed_rank *r, struct buf *buf) { return r->working ? ERR_NOT_FOUND : kv_rank_save(r->kv, buf); }
+size_t feed_rank_save_bytes(const struct feed_rank *r) { return r->working ? 0 : kv_rank_save_bytes(r->kv); }
 void feed_rank_drop(struct feed_rank *r) { push(r, (struct msg){ .kind = MSG_DROP }); }
 
 void feed_rank_reconnected(struct feed_rank *r)

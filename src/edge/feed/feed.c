@@ -8,7 +8,7 @@
 #include "feed/feed_priv.h"
 
 /* A view costs about a microsecond a worker; twenty times as long is rest, so that thousands that join at once do not fill the loop. */
-enum { TICK_US = 100000, VIEW_MIN_US = 20000, VIEW_REST_US_PER_WORKER = 20, TICKS_PER_S = 10, BECOMING_US = 10000000 };
+enum { TICK_US = 100000, VIEW_MIN_US = 20000, VIEW_REST_US_PER_WORKER = 20, TICKS_PER_S = 10, KEPT_S = 60, BECOMING_US = 10000000 };
 
 _Static_assert(BRAIN_KV == 0 && BRAIN_LEAST_REQUEST == 1 && BRAIN_ROUND_ROBIN == 2 && BRAIN_RANDOM == 3 && BRAIN_P2C_EWMA == 4 && BRAIN_CONSISTENT_HASH == 5,
                "the words of option routing stand in the order of enum brain_routing");
@@ -296,6 +296,10 @@ static void tick(void *arg)
 	feed_refresh(f);
 	if (++f->ticks % TICKS_PER_S == 0)
 		reap(f);
+	if (f->ticks == KEPT_S * TICKS_PER_S) {
+		feed_kept_free(f->kept);
+		f->kept = NULL;
+	}
 }
 
 void feed_refresh(struct feed *f)
@@ -345,6 +349,8 @@ struct feed *feed_new(const struct feed_opts *o)
 	f->pool = http_pool_new(f->loop, &po);
 	f->pump = io_timer_new(f->loop, feed_pump, f);
 	f->view_timer = io_timer_new(f->loop, quick, f);
+	if (f->zhub && f->conf->opts.feed.index_file.n)
+		f->kept = feed_kept_read(f->conf->opts.feed.index_file.p);
 	follow_files(f);
 	feed_apply(f);
 	publish(f);
@@ -367,6 +373,7 @@ void feed_free(struct feed *f)
 	io_timer_free(f->pump);
 	io_soon_cancel(&f->work);
 	map_done(&f->by_id);
+	feed_kept_free(f->kept);
 	http_pool_free(f->pool);
 	feed_view_unref(f->view);
 	brain_free(f->brain);

@@ -35,6 +35,8 @@ void feed_configure(struct feed *f, struct conf *c);
 struct feed_view *feed_view_now(const struct feed *f);
 /* The process is shutting down: views say so. */
 void feed_drain(struct feed *f);
+/* The process ends: the index goes to the file that the configuration names, if it names one. */
+void feed_keep(const struct feed *f);
 
 /* ---- looking in (admin); slices live in the arena */
 struct feed_rank_info {

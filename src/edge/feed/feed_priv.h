@@ -81,6 +81,7 @@ struct feed {
 	struct rand rand;
 	struct list pending;                 /* ranks with undone work */
 	unsigned replays;
+	struct feed_kept *kept;              /* the index of the life before, for a minute; may be NULL */
 	struct feed_view *view;
 	bool view_dirty, draining;
 	struct mono view_rest_until;
@@ -124,6 +125,15 @@ void feed_rank_reconnected(struct feed_rank *r);    /* the worker came back to h
 void feed_rank_tick(struct feed_rank *r);
 void feed_rank_info(const struct feed_rank *r, struct arena *a, struct feed_rank_info *ret_i);
 void feed_pump(void *feed);
+
+enum err feed_rank_save(const struct feed_rank *r, struct buf *buf);     /* as kv_rank_save() */
+size_t feed_rank_save_bytes(const struct feed_rank *r);
+
+/* keep.c: NULL: there is nothing to be had from that file, as the log says */
+struct feed_kept;
+struct feed_kept *feed_kept_read(const char *path);
+void feed_kept_free(struct feed_kept *k);
+void feed_kept_give(const struct feed_kept *k, struct str url, uint32_t rank, struct kv_rank *kv);
 
 /* discovery.c */
 struct feed_disc *feed_disc_new(struct feed *f, struct str pool, struct str path);

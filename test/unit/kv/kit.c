@@ -1,6 +1,7 @@
 #include "kit.h"
 
 #include "base/hash.h"
+#include "base/must.h"
 
 static uint64_t place(enum kv_tier tier, uint64_t key, uint32_t group) { return key + ((uint64_t)tier * KV_MAX_GROUPS + group) * 1000003u; }
 
@@ -35,13 +36,30 @@ static void on_groups(void *arg, const struct kv_group *g, size_t n)
 		k->groups[i] = g[i];
 }
 
+const struct kv_rank_sink kit_sink = { on_deltas, on_clear, on_groups };
+
+void kit_start_again(struct kit *k, bool has_replay)
+{
+	struct buf saved;
+	buf_init(&saved, 1 << 20);
+	enum err e = kv_rank_save(k->r, &saved);
+	must(e == ERR_OK || e == ERR_NOT_FOUND);
+	must(e != ERR_OK || saved.n == kv_rank_save_bytes(k->r));
+	kv_rank_free(k->r);
+	map_done(&k->held);
+	k->n_groups = 0;
+	k->r = kv_rank_new(&kit_sink, k);
+	kv_rank_has_replay(k->r, has_replay);
+	must(e != ERR_OK || kv_rank_load(k->r, buf_str(&saved)) == ERR_OK);
+	buf_done(&saved);
+}
+
 void kit_init(struct kit *k)
 {
-	static const struct kv_rank_sink sink = { on_deltas, on_clear, on_groups };
 	*k = (struct kit){ .ts = 1000 };
 	map_init(&k->held);
 	arena_init(&k->a, 0);
-	k->r = kv_rank_new(&sink, k);
+	k->r = kv_rank_new(&kit_sink, k);
 }
 
 void kit_done(struct kit *k)

@@ -20,8 +20,11 @@ struct kit {
 	double ts;
 };
 
+extern const struct kv_rank_sink kit_sink;    /* its argument: a struct kit */
 void kit_init(struct kit *k);
 void kit_done(struct kit *k);
+/* The gateway starts again: a new rank and an empty set, with what the old rank had saved, if it had anything to save. */
+void kit_start_again(struct kit *k, bool has_replay);
 bool kit_holds(const struct kit *k, uint64_t key, uint32_t group);      /* on the GPU */
 bool kit_holds_on(const struct kit *k, enum kv_tier tier, uint64_t key, uint32_t group);
 

@@ -1,4 +1,4 @@
-/* A worker, a lossy event socket, a replay socket and restarts, at random: when the dust has settled, the view is the
+/* A worker, a lossy event socket, a replay socket and restarts of both ends, at random: when the dust has settled, the view is the
  * worker's cache, or it says that it may not be. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,6 +91,18 @@ static void restart(struct world *w)
 		obey(w, kv_rank_reconnected(w->k.r));
 }
 
+/* What was sent meanwhile is lost; the worker may be another one when the new gateway looks. */
+static void gateway_restarts(struct world *w)
+{
+	kit_start_again(&w->k, true);
+	w->wants = false;
+	if (rand_below(&w->r, 2)) {
+		restart(w);
+		w->wants = false;
+	}
+	obey(w, kv_rank_reconnected(w->k.r));
+}
+
 static void settle(struct world *w)
 {
 	w->loss = 0;
@@ -126,6 +138,8 @@ static void run(uint64_t seed, bool may_fail)
 			replay(&w, may_fail);
 		if (rand_below(&w.r, 100) == 0)
 			restart(&w);
+		if (rand_below(&w.r, 100) == 0)
+			gateway_restarts(&w);
 	}
 	settle(&w);
 	if (!w.failed) {
