@@ -4,7 +4,7 @@
 # a room that does not use a neighbour does not wait for it to compile. So source files are configure inputs.
 
 find_package(PkgConfig REQUIRED)
-set(KVASIR_PACKAGES libuv libzmq libcrypto libssl libcurl libllhttp yaml-0.1 libxxhash cmocka)
+set(KVASIR_PACKAGES libuv libzmq libcrypto libssl libcurl yyjson libllhttp yaml-0.1 libxxhash cmocka)
 foreach(package ${KVASIR_PACKAGES})
   pkg_check_modules(PKG_${package} REQUIRED IMPORTED_TARGET ${package})
   # Debian has all their headers in /usr/include. What libzmq adds for Kerberos comes in another place of the command at each second run of
@@ -14,6 +14,7 @@ endforeach()
 
 # Which library a third-party header of ROOMS stands for.
 set(KVASIR_HEADER_xxhash.h libxxhash)
+set(KVASIR_HEADER_yyjson.h yyjson)
 set(KVASIR_HEADER_llhttp.h libllhttp)
 set(KVASIR_HEADER_yaml.h yaml-0.1)
 set(KVASIR_HEADER_uv.h libuv)

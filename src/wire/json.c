@@ -1,4 +1,7 @@
-/* json.c: values of a tape (json_tape.h), a scanner that finds where the members of an object in a checked text lie, and writing. */
+/* json.c: yyjson behind our own names, plus a scanner that finds where the members of an object lie.
+ *
+ * The library keeps no positions and its parser is iterative, so depth and the number of values are counted beforehand in
+ * one cheap pass (strings are jumped over with memchr), which also bounds its memory: 16 bytes a value. */
 #include "wire/json.h"
 
 #include <math.h>
@@ -6,18 +9,45 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <yyjson.h>
+
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/must.h"
 #include "base/utf8.h"
-#include "wire/json_tape.h"
 
 enum { FEW_MEMBERS = 24 };
 
 struct json_doc {
-	struct json_tape tape;
+	yyjson_doc *doc;
+	struct str text;
+	struct json_member *members;
+	size_t n_members;
 	size_t insert_at;
 };
+
+/* ---- memory: as everywhere, running out aborts */
+
+static void *alc_malloc(void *ctx, size_t n)
+{
+	(void)ctx;
+	return must_malloc(n);
+}
+
+static void *alc_realloc(void *ctx, void *p, size_t old, size_t n)
+{
+	(void)ctx;
+	(void)old;
+	return must_realloc(p, n);
+}
+
+static void alc_free(void *ctx, void *p)
+{
+	(void)ctx;
+	free(p);
+}
+
+static const yyjson_alc ALC = { alc_malloc, alc_realloc, alc_free, NULL };
 
 /* ---- scanning text */
 
@@ -68,7 +98,8 @@ static const unsigned char CLASS[256] = {
 
 struct scan {
 	struct str s;
-	size_t depth;
+	size_t depth, values, opens, keys;
+	size_t max_opens, max_keys; /* 0: as many as values are allowed */
 	bool object; /* the outermost value is an object */
 	bool want_key, want_value; /* of the member of the outermost object */
 	struct json_member now;
@@ -98,16 +129,18 @@ static size_t on_quote(struct scan *c, size_t i)
 	return end;
 }
 
-static void on_open(struct scan *c, char brace)
+static bool on_open(struct scan *c, char brace)
 {
 	if (++c->depth == 1)
 		c->object = c->want_key = brace == '{';
+	return ++c->values <= JSON_MAX_VALUES && c->depth <= JSON_MAX_DEPTH && (++c->opens <= c->max_opens || !c->max_opens);
 }
 
-static void on_colon(struct scan *c, size_t i)
+static bool on_colon(struct scan *c, size_t i)
 {
 	if (c->depth == 1 && !c->want_key && c->now.val.off == 0)
 		c->now.val.off = skip_spaces(c->s, i + 1);
+	return ++c->keys <= c->max_keys || !c->max_keys;
 }
 
 /* Files for people are half indentation: that goes four bytes at a time. */
@@ -120,26 +153,44 @@ static size_t skip_plain(struct str s, size_t i)
 	return i;
 }
 
-/* Notes where the members of the outermost object lie: rightly so when the text is JSON. */
-size_t json_scan_members(struct str object_text, struct json_member *out, size_t cap)
+/* One pass over a text, checked or not: bounds its nesting and the number of its values, and notes where the members of
+ * the outermost object lie (rightly so when the text is JSON). */
+static enum err scan_text(struct scan *c)
 {
-	struct scan c = { .s = object_text, .out = out, .cap = cap };
-	struct str s = object_text;
+	struct str s = c->s;
 	for (size_t i = 0; i < s.n;) {
 		switch (CLASS[(unsigned char)s.p[i]]) {
-		case QUOTE: i = on_quote(&c, i); continue;
-		case COLON: on_colon(&c, i); break;
-		case COMMA: end_member(&c, i); break;
-		case OPEN: on_open(&c, s.p[i]); break;
-		case CLOSE:
-			end_member(&c, i);
-			c.depth -= c.depth > 0;
+		case QUOTE: i = on_quote(c, i); continue;
+		case COLON:
+			if (!on_colon(c, i))
+				return ERR_LIMIT;
 			break;
-		default: i = skip_plain(s, i + 1); continue;
+		case COMMA:
+			end_member(c, i);
+			if (++c->values > JSON_MAX_VALUES)
+				return ERR_LIMIT;
+			break;
+		case OPEN:
+			if (!on_open(c, s.p[i]))
+				return ERR_LIMIT;
+			break;
+		case CLOSE:
+			end_member(c, i);
+			c->depth -= c->depth > 0;
+			break;
+		default:
+			i = skip_plain(s, i + 1);
+			continue;
 		}
 		i++;
 	}
-	return c.n;
+	return ERR_OK;
+}
+
+size_t json_scan_members(struct str object_text, struct json_member *out, size_t cap)
+{
+	struct scan c = { .s = object_text, .out = out, .cap = cap };
+	return scan_text(&c) == ERR_OK ? c.n : 0;
 }
 
 bool json_quoted_eq(struct str quoted, struct str plain)
@@ -160,30 +211,33 @@ bool json_quoted_eq(struct str quoted, struct str plain)
 
 /* ---- reading */
 
-static struct str text_of(const struct json_val *v) { return (struct str){ v->p, v->n }; }
-static bool is_container(const struct json_val *v) { return v && (v->type == JSON_ARRAY || v->type == JSON_OBJECT); }
+static yyjson_val *val_of(const struct json_val *v) { return (yyjson_val *)(uintptr_t)v; }
+static const struct json_val *handle_of(yyjson_val *v) { return (const struct json_val *)v; }
+static struct str str_of_val(yyjson_val *v) { return (struct str){ unsafe_yyjson_get_str(v), unsafe_yyjson_get_len(v) }; }
 
-static bool seen_before(const struct json_val *root, struct json_iter now)
+static bool seen_before(yyjson_val *root, yyjson_val *key)
 {
-	for (struct json_iter it = json_each(root); json_next(&it) && it.val != now.val;)
-		if (str_eq(it.key, now.key))
+	yyjson_obj_iter it = yyjson_obj_iter_with(root);
+	for (yyjson_val *k; (k = yyjson_obj_iter_next(&it)) && k != key;)
+		if (str_eq(str_of_val(k), str_of_val(key)))
 			return true;
 	return false;
 }
 
 /* Few keys are compared with each other; many go through a table of hashes (an accidental equality would only refuse a
  * request that carries its own cause). */
-static bool repeats_a_key(const struct json_val *root)
+static bool repeats_a_key(yyjson_val *root)
 {
-	bool few = json_len(root) <= FEW_MEMBERS, repeated = false;
+	bool few = yyjson_obj_size(root) <= FEW_MEMBERS, repeated = false;
 	struct map seen;
 	map_init(&seen);
-	for (struct json_iter it = json_each(root); !repeated && json_next(&it);) {
+	yyjson_obj_iter it = yyjson_obj_iter_with(root);
+	for (yyjson_val *k; !repeated && (k = yyjson_obj_iter_next(&it));) {
 		if (few) {
-			repeated = seen_before(root, it);
+			repeated = seen_before(root, k);
 			continue;
 		}
-		uint64_t h = hash_str(it.key, 0), unused;
+		uint64_t h = hash_str(str_of_val(k), 0), unused;
 		repeated = map_get(&seen, h, &unused);
 		map_put(&seen, h, 1);
 	}
@@ -191,44 +245,84 @@ static bool repeats_a_key(const struct json_val *root)
 	return repeated;
 }
 
-static enum err parse(struct str text, const struct json_tape_limits *most, struct json_doc **ret_doc)
+/* The spans that the scan found fit the members that the parser found, one by one. */
+static enum err take_members(struct json_doc *d, const struct scan *c)
 {
-	struct json_tape t;
-	TRY(json_tape_read(text, most, &t));
-	bool object = t.vals.p->type == JSON_OBJECT;
-	if (object && repeats_a_key(t.vals.p)) {
-		json_tape_done(&t);
+	yyjson_val *root = yyjson_doc_get_root(d->doc);
+	if (!yyjson_is_obj(root))
+		return ERR_OK;
+	if (c->n > JSON_MAX_MEMBERS)
+		return ERR_LIMIT;
+	if (repeats_a_key(root))
 		return ERR_DUPLICATE;
+	must(c->n == yyjson_obj_size(root));
+	d->insert_at = skip_spaces(d->text, 0) + 1;
+	d->members = must_malloc((c->n + 1) * sizeof(*d->members));
+	d->n_members = c->n;
+	if (c->n <= c->cap)
+		memcpy(d->members, c->out, c->n * sizeof(*d->members));
+	else
+		json_scan_members(d->text, d->members, c->n);
+	return ERR_OK;
+}
+
+static enum err parse(struct scan *c, struct json_doc **ret_doc)
+{
+	struct str text = c->s;
+	TRY(scan_text(c));
+	yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.p, text.n, YYJSON_READ_NUMBER_AS_RAW, &ALC, NULL);
+	if (!doc)
+		return ERR_SYNTAX;
+	struct json_doc *d = must_calloc(1, sizeof(*d));
+	d->doc = doc;
+	d->text = text;
+	enum err e = take_members(d, c);
+	if (e != ERR_OK) {
+		json_free(d);
+		return e;
 	}
-	struct json_doc *d = must_malloc(sizeof(*d));
-	*d = (struct json_doc){ t, object ? skip_spaces(text, 0) + 1 : 0 };
 	*ret_doc = d;
 	return ERR_OK;
 }
 
 enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc)
 {
-	static const struct json_tape_limits most = { JSON_MAX_VALUES, JSON_MAX_VALUES, JSON_MAX_VALUES };
-	return text.n > max_bytes ? ERR_LIMIT : parse(text, &most, ret_doc);
+	struct json_member first[FEW_MEMBERS];
+	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS };
+	return text.n > max_bytes ? ERR_LIMIT : parse(&c, ret_doc);
 }
 
 enum err json_parse_body(struct str text, size_t max_bytes, struct json_doc **ret_doc)
 {
-	static const struct json_tape_limits most = { JSON_MAX_VALUES, JSON_BODY_MAX_OPENS, JSON_BODY_MAX_KEYS };
-	return text.n > max_bytes ? ERR_LIMIT : parse(text, &most, ret_doc);
+	struct json_member first[FEW_MEMBERS];
+	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS, .max_opens = JSON_BODY_MAX_OPENS, .max_keys = JSON_BODY_MAX_KEYS };
+	return text.n > max_bytes ? ERR_LIMIT : parse(&c, ret_doc);
 }
 
 void json_free(struct json_doc *d)
 {
 	if (!d)
 		return;
-	json_tape_done(&d->tape);
+	yyjson_doc_free(d->doc);
+	free(d->members);
 	free(d);
 }
 
-const struct json_val *json_root(const struct json_doc *d) { return d->tape.vals.p; }
+const struct json_val *json_root(const struct json_doc *d) { return handle_of(yyjson_doc_get_root(d->doc)); }
 
-bool json_is(const struct json_val *v, enum json_type t) { return v && v->type == t; }
+bool json_is(const struct json_val *v, enum json_type t)
+{
+	yyjson_val *y = val_of(v);
+	switch (t) {
+	case JSON_NULL: return yyjson_is_null(y);
+	case JSON_BOOL: return yyjson_is_bool(y);
+	case JSON_NUMBER: return yyjson_is_raw(y);
+	case JSON_STRING: return yyjson_is_str(y);
+	case JSON_ARRAY: return yyjson_is_arr(y);
+	case JSON_OBJECT: return yyjson_is_obj(y);
+	}
+	return false;
+}
 
 const struct json_val *json_get(const struct json_val *object, struct str key)
 {
@@ -243,14 +337,14 @@ const struct json_val *json_get(const struct json_val *object, struct str key)
 
 size_t json_len(const struct json_val *v)
 {
-	return is_container(v) ? v->n : 0;
+	return json_is(v, JSON_ARRAY) || json_is(v, JSON_OBJECT) ? unsafe_yyjson_get_len(val_of(v)) : 0;
 }
 
 bool json_str(const struct json_val *v, struct str *ret_s)
 {
 	if (!json_is(v, JSON_STRING))
 		return false;
-	*ret_s = text_of(v);
+	*ret_s = str_of_val(val_of(v));
 	return true;
 }
 
@@ -258,7 +352,7 @@ bool json_bool(const struct json_val *v, bool *ret_b)
 {
 	if (!json_is(v, JSON_BOOL))
 		return false;
-	*ret_b = v->n;
+	*ret_b = unsafe_yyjson_get_bool(val_of(v));
 	return true;
 }
 
@@ -266,7 +360,7 @@ bool json_number_text(const struct json_val *v, struct str *ret_digits)
 {
 	if (!json_is(v, JSON_NUMBER))
 		return false;
-	*ret_digits = text_of(v);
+	*ret_digits = str_of_val(val_of(v));
 	return true;
 }
 
@@ -330,7 +424,10 @@ bool json_true(const struct json_val *v)
 
 struct json_iter json_each(const struct json_val *v)
 {
-	return (struct json_iter){ .left = json_len(v), .object = json_is(v, JSON_OBJECT), .at = v ? v + 1 : NULL };
+	struct json_iter it = { .left = json_len(v), .object = json_is(v, JSON_OBJECT) };
+	if (it.left)
+		it.at = handle_of(unsafe_yyjson_get_first(val_of(v)));
+	return it;
 }
 
 bool json_next(struct json_iter *it)
@@ -338,25 +435,31 @@ bool json_next(struct json_iter *it)
 	if (it->left == 0)
 		return false;
 	it->left--;
-	if (it->object)
-		it->key = text_of(it->at++);
-	it->val = it->at;
-	it->at += is_container(it->at) ? it->at->span : 1;
+	yyjson_val *v = val_of(it->at);
+	if (it->object) {
+		it->key = str_of_val(v);
+		v++; /* a key is followed by its value */
+	}
+	it->val = handle_of(v);
+	if (it->left)
+		it->at = handle_of(unsafe_yyjson_get_next(v));
 	return true;
 }
 
 const struct json_member *json_members(const struct json_doc *d, size_t *ret_n)
 {
-	*ret_n = d->tape.members.n;
-	return d->tape.members.p;
+	*ret_n = d->n_members;
+	return d->members;
 }
 
 bool json_member(const struct json_doc *d, struct str key, struct json_member *ret_m)
 {
 	size_t i = 0;
+	if (!d->members)
+		return false;
 	for (struct json_iter it = json_each(json_root(d)); json_next(&it); i++)
-		if (it.object && str_eq(it.key, key)) {
-			*ret_m = d->tape.members.p[i];
+		if (str_eq(it.key, key)) {
+			*ret_m = d->members[i];
 			return true;
 		}
 	return false;

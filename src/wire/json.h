@@ -1,4 +1,4 @@
-/* wire/json.h: JSON, read and written.
+/* wire/json.h: the wall around the JSON library. Nobody else includes it.
  *
  * Reading. json_parse checks the whole text first: valid UTF-8, no lone surrogate escape, nesting <= JSON_MAX_DEPTH,
  * <= JSON_MAX_VALUES values, nothing behind the value, no member of the top object twice (compared after unescaping).
@@ -31,7 +31,7 @@ struct json_val;
 /* LIMIT: longer than max_bytes, too deep, too many values or top members. DUPLICATE: a top member twice. SYNTAX: the rest. */
 must_use enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc);
 /* The same for what a stranger sends: in all no more than JSON_BODY_MAX_OPENS objects and arrays and JSON_BODY_MAX_KEYS members,
- * else LIMIT. Each costs whoever goes over the body far more than its few bytes. */
+ * else LIMIT, known before anything is built. Each costs whoever goes over the body far more than its few bytes. */
 must_use enum err json_parse_body(struct str text, size_t max_bytes, struct json_doc **ret_doc);
 void json_free(struct json_doc *d);
 const struct json_val *json_root(const struct json_doc *d);

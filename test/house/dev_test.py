@@ -125,7 +125,7 @@ def ci_runs_lint_and_tests_and_fails_with_either(h):
     h.script("dev", was)
 
 
-# Stand-ins for apt: only what is missing is asked for, and only llhttp comes from the next Debian.
+# Stand-ins for apt: only what is missing is asked for, and only yyjson and llhttp come from the next Debian.
 def what_is_missing_is_installed(h):
     shutil.copy(ROOT / "script/install-packages", h.tree / "script/install-packages")
     (h.tree / "etc").mkdir()
@@ -136,12 +136,12 @@ def what_is_missing_is_installed(h):
     h.script("bin/id", "echo 0\n")
     h.script("bin/missing", "")
     assert h.run("script/install-packages", "build", "test") == (0, "", ""), "quick and silent when everything is there"
-    h.script("bin/missing", "libuv1-dev\nlibllhttp-dev\nclang-format\n")
+    h.script("bin/missing", "libuv1-dev\nlibyyjson-dev\nclang-format\n")
     code, said, calls = h.run("script/install-packages", "build", "test")
-    assert code == 0 and calls.splitlines()[-1].endswith("install -y --no-install-recommends libuv1-dev libllhttp-dev"), (said, calls)
+    assert code == 0 and calls.splitlines()[-1].endswith("install -y --no-install-recommends libuv1-dev libyyjson-dev"), (said, calls)
     pinned = (h.tree / "etc/kvasir-trixie")
     if "VERSION_CODENAME=bookworm" in Path("/etc/os-release").read_text():
-        assert "Pin-Priority: -10" in pinned.read_text() and "Package: libllhttp9.2 libllhttp-dev\nPin: release n=trixie\nPin-Priority: 500" in pinned.read_text()
+        assert "Pin-Priority: -10" in pinned.read_text() and "Package: libyyjson0 libyyjson-dev libllhttp9.2 libllhttp-dev\nPin: release n=trixie\nPin-Priority: 500" in pinned.read_text()
         assert "URIs: http://mirror/debian\nSuites: trixie" in (h.tree / "etc/kvasir-trixie.sources").read_text()
     else:
         assert not pinned.exists()
