@@ -143,7 +143,7 @@ void conf_gateway_read(struct conf_draft *d, const struct yaml_node *spec, struc
 
 /* ---- one object */
 
-struct object { struct str api, kind, name; const struct yaml_node *spec; bool has_api, has_kind; struct yaml_pos kind_pos, api_pos; };
+struct object { struct str api, kind, name; const struct yaml_node *spec; bool has_api, has_kind, has_name; struct yaml_pos kind_pos, api_pos; };
 
 static void read_api(struct conf_draft *d, const struct yaml_node *v, struct str path, void *into)
 {
@@ -169,7 +169,8 @@ static void read_metadata(struct conf_draft *d, const struct yaml_node *v, struc
 		return;
 	}
 	const struct yaml_node *name = yaml_get(v, STR("name"));
-	if (name != NULL)
+	o->has_name = name != NULL;
+	if (o->has_name)
 		o->name = conf_text_read(d, name, STR("metadata.name"));
 }
 
@@ -209,7 +210,7 @@ static void gateway(struct conf_draft *d, const struct object *o)
 
 static void pool(struct conf_draft *d, const struct object *o, const struct yaml_node *doc)
 {
-	if (o->name.n == 0)
+	if (!o->has_name)
 		conf_fault_add(d->faults, conf_at(d, doc->pos), STR("metadata.name"), "is missing: a WorkerPool needs a name");
 	for (size_t i = 0; i < d->pools.n; i++)
 		if (o->name.n > 0 && str_eq(d->pools.p[i].name, o->name))
@@ -220,15 +221,14 @@ static void pool(struct conf_draft *d, const struct object *o, const struct yaml
 		conf_pool_read(d, o->name, o->spec, STR("spec"));
 }
 
-static bool api_is_good(struct conf_draft *d, const struct object *o, const struct yaml_node *doc)
+/* Is it meant for us? Then the rest is looked at too, whatever is wrong with its version. */
+static bool check_api(struct conf_draft *d, const struct object *o, const struct yaml_node *doc)
 {
 	if (!o->has_api)
 		conf_fault_add(d->faults, conf_at(d, doc->pos), STR("apiVersion"), "is missing: must be kvasir.dev/v1alpha1");
 	else if (o->api.n > 0 && !str_eq(o->api, API) && !is_later_kind(o->kind))
 		conf_fault_add(d->faults, conf_at(d, o->api_pos), STR("apiVersion"), "'%.*s' is not known: must be kvasir.dev/v1alpha1", (int)MIN(o->api.n, 100), o->api.p);
-	else
-		return true;
-	return false;
+	return o->api.n == 0 || str_starts(o->api, STR("kvasir.dev/"));
 }
 
 static void object(struct conf_draft *d, const struct yaml_node *doc)
@@ -239,7 +239,7 @@ static void object(struct conf_draft *d, const struct yaml_node *doc)
 	conf_map_read(d, doc, (struct str){ 0 }, object_fields, ARRAY_LEN(object_fields), &o);
 	if (doc->kind != YAML_MAP)
 		return;
-	bool ours = api_is_good(d, &o, doc);
+	bool ours = check_api(d, &o, doc);
 	if (!o.has_kind)
 		conf_fault_add(d->faults, conf_at(d, doc->pos), STR("kind"), "is missing: must be Gateway or WorkerPool");
 	else if (is_later_kind(o.kind))

@@ -150,6 +150,25 @@ static void test_kinds(void **state)
 	expect(text, want, ARRAY_LEN(want));
 }
 
+static void test_a_wrong_version_hides_no_other_fault(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"apiVersion: kvasir.dev/v9\nkind: WorkerPool\nmetadata: {name: \"\"}\nspec:\n  workers: [{urll: x}]\n---\n"
+		"kind: Gateway\nspec: {lisen: x}\n---\n"
+		"apiVersion: v1\nkind: ConfigMap\ndata: {}\n";
+	static const struct expected want[] = {
+		{ 3, 18, "metadata.name", "is empty" },
+		{ 1, 13, "apiVersion", "must be kvasir.dev/v1alpha1" },
+		{ 5, 14, "spec.workers[0].urll", "is not known here" },
+		{ 7, 1, "apiVersion", "is missing" },
+		{ 8, 8, "spec.lisen", "is not known here" },
+		{ 12, 1, "data", "is not known here" },
+		{ 10, 13, "apiVersion", "must be kvasir.dev/v1alpha1" },
+	};
+	expect(text, want, ARRAY_LEN(want));
+}
+
 static void test_syntax_and_duplicate_keys(void **state)
 {
 	(void)state;
@@ -274,7 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_fault_of_a_pool_at_once),
 		cmocka_unit_test(test_tokenizer), cmocka_unit_test(test_gateway_options),
-		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_kinds), cmocka_unit_test(test_a_wrong_version_hides_no_other_fault),
 		cmocka_unit_test(test_syntax_and_duplicate_keys),
 		cmocka_unit_test(test_pool_names_and_second_gateway),
 		cmocka_unit_test(test_a_good_pool),
