@@ -234,8 +234,8 @@ def test_an_adapter_has_the_tokenizer_of_its_base_model(start, folder):
         assert [t["folder"] for t in client.call(gw.admin, "GET", "/api/v1/tokenizers").json["tokenizers"]] == [str(folder)]
 
 
-@pytest.mark.parametrize("more, why", [({"truncate_prompt_tokens": 3}, "truncation"), ({"chat_template": "{{ messages[0].content }}"}, "request_template")])
-def test_what_the_worker_does_to_one_prompt_alone_is_left_to_it(start, folder, more, why):
+@pytest.mark.parametrize("more, why", [({"truncate_prompt_tokens": 3}, "truncation"), ({"chat_template": "{{ messages[0].content }}"}, "version")])
+def test_what_a_worker_of_no_known_version_does_to_one_prompt_alone_is_left_to_it(start, folder, more, why):
     with Worker(folder) as up:
         up.script = lambda c: c.send(whole(COMPLETION))
         gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens", "local"])

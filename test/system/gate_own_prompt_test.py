@@ -1,6 +1,7 @@
 """Requests that say themselves how their prompt is made (truncate_prompt_tokens, chat_template): the ids are made here as their worker makes them."""
 import json
 import subprocess
+import threading
 
 import pytest
 
@@ -116,3 +117,78 @@ def test_another_version_truncates_in_its_own_way(start, folder, version):
         gw = gateway(start, folder, up, "--tokens", "local")
         assert gw.chat(body("some text of a few ids", truncate_prompt_tokens=5)).status == 200
         assert made(gw, "local") == 0 and gw.metric('kvasir_token_ids_left_total{reason="truncation"}') == 1
+
+
+OWN = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ n }}"
+
+
+def test_a_requests_own_template_makes_its_prompt(start, folder):
+    with Worker(folder) as up:
+        gw = gateway(start, folder, up)
+        for how in ({"chat_template": OWN}, {"chat_template": OWN, "chat_template_kwargs": {"n": "x" * 50}}, {"chat_template": "short"}, {}, {"chat_template": OWN, "truncate_prompt_tokens": 6}):
+            r = gw.chat(body("hello", **how))
+            assert r.status == 200 and receipt(gw, r)["prompt_tokens"] == up.sizes[-1], how
+        assert len(set(up.sizes)) == 5 and made(gw, "local") == 5
+        # all but the cut one are compared: /tokenize takes a template
+        assert eventually(lambda: compared(gw, "same") == 4, 10)
+        assert compared(gw, "different") == compared(gw, "other_length") == 0
+        assert sorted(t.get("chat_template", "") for t in up.tokenized) == sorted(["", "short", OWN, OWN])
+        assert gw.settled()
+
+
+def test_two_templates_never_share(start, folder):
+    """One chat under two templates, again and again, as text and by what is remembered of it."""
+    with Worker(folder) as up:
+        gw = gateway(start, folder, up, "--tokens", "local")
+        text = "the same words of the same chat " * 60
+        for turn in range(3):
+            for template in ("{{ messages[0].content }}", "{{ messages[0].content }}.", "<|im_start|>{{ messages[0].content }}"):
+                r = gw.chat(body(text, chat_template=template))
+                assert r.status == 200 and receipt(gw, r)["prompt_tokens"] == up.sizes[-1], (turn, template)
+        assert len(set(up.sizes)) == 2 and up.sizes[:3] == up.sizes[3:6] == up.sizes[6:]
+        assert made(gw, "local") == 3 and made(gw, "cache") == 6 and compared(gw, "other_length") == 0
+
+
+def test_a_worker_that_trusts_no_template_refuses_it_and_that_is_no_difference(start, folder):
+    with Worker(folder, trusts=False) as up:
+        gw = gateway(start, folder, up)
+        for i in range(4):
+            assert gw.chat(body(f"hello {i}", chat_template=OWN)).status == 400
+        assert gw.chat(body("hello")).status == 200
+        assert eventually(lambda: compared(gw, "same") >= 1, 10)
+        assert compared(gw, "different") == compared(gw, "other_length") == 0
+        assert gw.settled()
+
+
+HOSTILE = ["{% for i in range(90000) %}{% for k in range(90000) %}{% set x = messages[0].content in 'abc' %}{% endfor %}{% endfor %}",
+           "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
+           "{% set ns = namespace(a=[1], b=[2]) %}{% for i in range(20000) %}{% set ns.a = [ns.a] %}{% set ns.b = [ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
+           "{% set s = 'x' * 900000 %}{% for i in range(90000) %}{% set t = s | upper %}{% endfor %}",
+           "{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}"]
+
+
+def test_a_hostile_template_stalls_nobody(start, folder):
+    """It ends by itself on a thread of the pool, one at a time; meanwhile others come and go, and it goes on without ids."""
+    with Worker(folder) as up:
+        known = up.script
+        up.script = lambda c: c.send(whole(COMPLETION)) if json.loads(c.body).get("chat_template") in HOSTILE else known(c)
+        gw = gateway(start, folder, up, "--tokens", "local", "--tokens-budget", "100ms")
+        answers = []
+
+        def hostile(i):
+            answers.append(gw.chat(body(f"hostile {i}", chat_template=HOSTILE[i % len(HOSTILE)])).status)
+        threads = [threading.Thread(target=hostile, args=(i,)) for i in range(3 * len(HOSTILE))]
+        for t in threads:
+            t.start()
+        for i in range(20):
+            assert gw.chat(body(f"hello {i}")).status == 200
+        for t in threads:
+            t.join()
+        assert answers == [200] * len(threads)
+        assert made(gw, "local") == 20
+        # those whose requests went on meanwhile are not even begun
+        assert eventually(lambda: gw.metric("kvasir_token_ids_left_total") == len(threads), 60)
+        assert gw.metric('kvasir_token_ids_left_total{reason="template_limit"}') >= 1
+        assert gw.metric("kvasir_requests_open") == 0 and gw.settled()
+        assert gw.chat(body("hello", chat_template=OWN)).status == 200
+        assert eventually(lambda: made(gw, "local") == 21, 10)

@@ -150,6 +150,13 @@ static void read_truncate(struct reader *r, const struct json_val *v, struct jso
 	r->f.truncates = true;
 }
 
+static void read_template(struct reader *r, const struct json_val *v, struct json_span at)
+{
+	(void)v;
+	(void)at;
+	r->f.own_template = true;
+}
+
 /* /v1/responses: its word for the same. */
 static void read_truncation(struct reader *r, const struct json_val *v, struct json_span at)
 {
@@ -248,6 +255,7 @@ static const struct member {
 	{ STR_INIT("prompt_embeds"), read_embeds, true },
 	{ STR_INIT("truncate_prompt_tokens"), read_truncate, true },
 	{ STR_INIT("truncation"), read_truncation, true },
+	{ STR_INIT("chat_template"), read_template, true },
 	{ STR_INIT("stream"), read_stream, false },
 	{ STR_INIT("stream_options"), read_stream_options, false },
 	{ STR_INIT("max_tokens"), read_max_tokens, false },

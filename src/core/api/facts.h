@@ -30,6 +30,7 @@ struct api_facts {
 	bool report_full;                   /* vllm_xargs.kv_cache_report_mode is "full" */
 	bool has_media;                     /* images, audio, video, embeds in messages */
 	bool truncates;                     /* truncate_prompt_tokens is set, or truncation of a responses body is not "disabled" */
+	bool own_template;                  /* chat_template is set: a program of the client's that makes the prompt */
 	bool has_priority; int64_t priority;
 	struct str user, prompt_cache_key, cache_salt, session_id, previous_response_id;   /* empty: absent */
 

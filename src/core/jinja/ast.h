@@ -68,7 +68,7 @@ struct jinja_walk {
 };
 void jinja_walk_body(struct jinja_walk *w, const struct jinja_body *b);
 /* format.c: does some loop run over the content of a message? old: by the rule older workers have. */
-bool jinja_format_of(const struct jinja_template *t, bool old);
+must_use enum err jinja_format_of(const struct jinja_template *t, bool old, bool *ret_found);   /* LIMIT: too many variables stand for messages */
 
 /* Tokens -> tree. */
 struct jinja_token;

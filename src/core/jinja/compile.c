@@ -85,13 +85,13 @@ enum err jinja_compile(struct str source, struct jinja_template **ret_t, struct 
 		e = jinja_parse(tokens, t, ret_fault);
 	if (e == ERR_OK && !seek(t, &clock))
 		e = jinja_fault_set(ret_fault, 0, ERR_LIMIT, "an expression too long");
+	if (e == ERR_OK && (jinja_format_of(t, false, &t->format) != ERR_OK || jinja_format_of(t, true, &t->format_before) != ERR_OK))
+		e = jinja_fault_set(ret_fault, 0, ERR_LIMIT, "too many variables for the messages");
 	if (e != ERR_OK) {
 		jinja_free(t);
 		return e;
 	}
 	t->clock = clock.found;
-	t->format = jinja_format_of(t, false);
-	t->format_before = jinja_format_of(t, true);
 	*ret_t = t;
 	return ERR_OK;
 }

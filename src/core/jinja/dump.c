@@ -104,6 +104,18 @@ static enum err put_pairs(struct dump *d, const struct jinja_pair *p, size_t n, 
 	return buf_add_byte(d->b, '}');
 }
 
+/* By insertion over shrinking gaps: no two keys are equal. */
+static void sort_by_key(struct jinja_pair *p, size_t n)
+{
+	for (size_t gap = n / 2; gap > 0; gap /= 2)
+		for (size_t i = gap; i < n; i++)
+			for (size_t k = i; k >= gap && str_cmp(p[k - gap].key.s, p[k].key.s) > 0; k -= gap) {
+				struct jinja_pair swap = p[k];
+				p[k] = p[k - gap];
+				p[k - gap] = swap;
+			}
+}
+
 static enum err put_dict(struct dump *d, const struct jinja_dict *x, unsigned depth)
 {
 	if (x->n == 0)
@@ -120,12 +132,7 @@ static enum err put_dict(struct dump *d, const struct jinja_dict *x, unsigned de
 		}
 		VEC_PUSH(&sorted, x->p[i]);
 	}
-	for (size_t i = 1; i < sorted.n; i++)
-		for (size_t k = i; k > 0 && str_cmp(sorted.p[k - 1].key.s, sorted.p[k].key.s) > 0; k--) {
-			struct jinja_pair swap = sorted.p[k];
-			sorted.p[k] = sorted.p[k - 1];
-			sorted.p[k - 1] = swap;
-		}
+	sort_by_key(sorted.p, sorted.n);
 	enum err e = put_pairs(d, sorted.p, sorted.n, depth);
 	VEC_FREE(&sorted);
 	return e;

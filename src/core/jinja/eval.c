@@ -16,6 +16,7 @@ enum err jinja_text(struct jinja_run *r, const struct jinja_val *v, struct str *
 	}
 	buf_init(&b, r->max_text_bytes);
 	enum err e = jinja_print(&b, v);
+	jinja_toiled(r, b.n * JINJA_PRINTING);
 	if (e == ERR_OK)
 		*ret_s = arena_str(r->a, buf_str(&b));
 	buf_done(&b);
@@ -39,6 +40,7 @@ enum err jinja_items(struct jinja_run *r, const struct jinja_val *v, const struc
 	if (v->type == JINJA_LIST || v->type == JINJA_TUPLE) {
 		*ret_l = v->list;
 	} else if (v->type == JINJA_STR) {
+		TRY(jinja_step(r, v->s.n / 4));   /* before, for each letter takes memory */
 		*ret_l = chars_of(r, v->s).list;
 	} else if (v->type == JINJA_DICT) {
 		struct jinja_val *keys = arena_new(r->a, struct jinja_val, v->dict->n);
@@ -99,8 +101,10 @@ enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct
 		return jinja_refuse(r, "the attribute %.*s of a generator", STR_ARG(name));
 	if (jinja_method_find(r, obj, name, ret_v))
 		return ERR_OK;
-	if (obj->type == JINJA_DICT || obj->type == JINJA_NAMESPACE)
+	if (obj->type == JINJA_DICT || obj->type == JINJA_NAMESPACE) {
 		found = jinja_dict_get_str(obj->dict, name);
+		jinja_searched(r, obj->dict->n);
+	}
 	*ret_v = found ? *found : jinja_undefined(name);
 	return ERR_OK;
 }
@@ -126,6 +130,7 @@ enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const 
 		return jinja_refuse(r, "an item of marked text");
 	if (obj->type == JINJA_DICT) {
 		const struct jinja_val *found = jinja_dict_get(obj->dict, key);
+		jinja_searched(r, obj->dict->n);
 		if (found) {
 			*ret_v = *found;
 			return ERR_OK;
@@ -141,6 +146,8 @@ enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const 
 	}
 	if (obj->type == JINJA_ITER && key->type == JINJA_STR)
 		return jinja_get_attr(r, obj, key->s, ret_v);
+	if (obj->type == JINJA_STR)
+		jinja_toiled(r, obj->s.n);
 	if (obj->type == JINJA_STR && index_of(key, jinja_len_cp(obj->s), &i)) {
 		*ret_v = jinja_str(jinja_slice_cp(obj->s, i, 1));
 		return ERR_OK;
@@ -190,6 +197,7 @@ enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struc
 		return ERR_OK;
 	}
 	int64_t n = v->type == JINJA_STR ? (int64_t)jinja_len_cp(v->s) : (int64_t)v->list->n;
+	jinja_toiled(r, v->type == JINJA_STR ? v->s.n : 0);
 	TRY(slice_bound(r, &part[0], n, step, step > 0 ? 0 : n - 1, &from));
 	TRY(slice_bound(r, &part[1], n, step, step > 0 ? n : -1, &to));
 	if (v->type == JINJA_STR && step == 1) {
@@ -285,6 +293,7 @@ static enum err eval_concat(struct jinja_run *r, const struct jinja_expr *e, str
 		if (err == ERR_OK)
 			err = buf_add(&b, s);
 	}
+	jinja_toiled(r, b.n);
 	if (err == ERR_OK)
 		*ret_v = jinja_str(arena_str(r->a, buf_str(&b)));
 	buf_done(&b);

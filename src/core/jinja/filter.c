@@ -67,8 +67,8 @@ static enum err f_trim(struct jinja_run *r, const struct jinja_val *v, const str
 	TRY(jinja_text(r, v, &s));
 	if (chars && chars->type != JINJA_STR && chars->type != JINJA_NONE)
 		return jinja_raise(r, "strip arg must be None or str");
-	*ret_v = jinja_str(chars && chars->type == JINJA_STR ? jinja_strip_chars(s, chars->s, true, true) : jinja_strip(s, true, true));
-	return ERR_OK;
+	*ret_v = jinja_str(jinja_strip(s, true, true));
+	return chars && chars->type == JINJA_STR ? jinja_strip_chars(r, s, chars->s, (struct jinja_sides){ true, true }, &ret_v->s) : ERR_OK;
 }
 
 static enum err f_string(struct jinja_run *r, const struct jinja_val *v, const struct jinja_args *a, struct jinja_val *ret_v)
@@ -510,8 +510,11 @@ static enum err f_unique(struct jinja_run *r, const struct jinja_val *v, const s
 		struct jinja_val key;
 		size_t k = 0;
 		TRY(sort_key(r, l->p[i], !flag(a, 0, "case_sensitive"), &key));
-		while (k < n && !jinja_equal(&keys[k], &key))
-			k++;
+		for (bool equal = false; k < n; k++) {
+			TRY(jinja_equals(r, &keys[k], &key, &equal));
+			if (equal)
+				break;
+		}
 		TRY(jinja_step(r, 1 + n / 16));
 		if (k == n) {
 			keys[n] = key;
@@ -549,5 +552,10 @@ enum err jinja_filter(struct jinja_run *r, int number, const struct jinja_val *v
 	for (size_t i = 0; i < args->n; i++)
 		if (args->p[i].markup)
 			return jinja_refuse(r, "marked text as argument of %s", filters[number].name);
-	return fn(r, v, args, ret_v);
+	if (v->type == JINJA_STR)
+		jinja_toiled(r, v->s.n);
+	TRY(fn(r, v, args, ret_v));
+	if (ret_v->type == JINJA_STR)
+		jinja_toiled(r, fn == f_tojson ? ret_v->s.n * JINJA_PRINTING : ret_v->s.n);
+	return ERR_OK;
 }

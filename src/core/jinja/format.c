@@ -7,6 +7,8 @@
 #include "base/vec.h"
 #include "jinja/ast.h"
 
+enum { NAMES_MAX = 64 };   /* variables that stand for messages: beyond that nobody looks */
+
 struct names {
 	VEC(struct str) v;
 };
@@ -15,7 +17,7 @@ struct format {
 	const struct jinja_template *t;
 	bool old;
 	struct names lists, items;   /* variables that hold messages; variables that hold one */
-	bool odd, grew;
+	bool odd, grew, too_many;
 	enum { SEARCHING, FOUND, FAILED } state;
 };
 
@@ -38,6 +40,9 @@ static void add_target(struct format *f, struct names *n, const struct jinja_tar
 {
 	f->odd |= !plain_target(t);
 	if (f->odd || has(n, t->names[0]))
+		return;
+	f->too_many |= n->v.n == NAMES_MAX;
+	if (f->too_many)
 		return;
 	VEC_PUSH(&n->v, t->names[0]);
 	f->grew = true;
@@ -147,7 +152,7 @@ static void search(struct format *f, const struct jinja_body *b, const struct fr
 	}
 }
 
-bool jinja_format_of(const struct jinja_template *t, bool old)
+enum err jinja_format_of(const struct jinja_template *t, bool old, bool *ret_found)
 {
 	struct format f = { .t = t, .old = old };
 	VEC_PUSH(&f.lists.v, STR("messages"));
@@ -159,5 +164,6 @@ bool jinja_format_of(const struct jinja_template *t, bool old)
 		search(&f, &t->body, NULL);
 	VEC_FREE(&f.lists.v);
 	VEC_FREE(&f.items.v);
-	return f.state == FOUND;
+	*ret_found = f.state == FOUND;
+	return f.too_many ? ERR_LIMIT : ERR_OK;
 }

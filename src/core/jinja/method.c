@@ -35,6 +35,7 @@ enum err jinja_case(struct jinja_run *r, struct str s, enum jinja_casing how, st
 enum err jinja_replace(struct jinja_run *r, struct str s, struct str from, struct str to, int64_t count, struct str *ret_s)
 {
 	struct buf b;
+	size_t had = s.n;
 	enum err e = ERR_OK;
 	if (from.n == 0)
 		return jinja_refuse(r, "replacing the empty string");
@@ -49,6 +50,7 @@ enum err jinja_replace(struct jinja_run *r, struct str s, struct str from, struc
 		s = str_skip(s, at + from.n);
 		count--;
 	}
+	jinja_searched(r, (had - s.n) / from.n);
 	if (e == ERR_OK)
 		e = buf_add(&b, s);
 	if (e == ERR_OK)
@@ -88,13 +90,15 @@ static bool cp_in(uint32_t cp, struct str set)
 	return false;
 }
 
-struct str jinja_strip_chars(struct str s, struct str chars, bool left, bool right)
+enum err jinja_strip_chars(struct jinja_run *r, struct str s, struct str chars, struct jinja_sides sides, struct str *ret_s)
 {
 	uint32_t cp;
-	size_t n;
-	while (left && (n = utf8_next(s, &cp)) && cp_in(cp, chars))
+	size_t n, had = s.n;
+	if (s.n * chars.n / JINJA_STEP_BYTES > r->max_steps)
+		return jinja_spent(r);
+	while (sides.left && (n = utf8_next(s, &cp)) && cp_in(cp, chars))
 		s = str_skip(s, n);
-	while (right && s.n) {
+	while (sides.right && s.n) {
 		size_t at = s.n - 1;
 		while (at > 0 && ((unsigned char)s.p[at] & 0xc0) == 0x80)
 			at--;
@@ -102,7 +106,9 @@ struct str jinja_strip_chars(struct str s, struct str chars, bool left, bool rig
 			break;
 		s.n = at;
 	}
-	return s;
+	jinja_toiled(r, (had - s.n + 2) * chars.n);
+	*ret_s = s;
+	return ERR_OK;
 }
 
 struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *d, enum jinja_iter_kind kind)
@@ -117,9 +123,23 @@ struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *
 
 typedef enum err method_fn(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v);
 
+struct pieces {
+	struct jinja_val *p;
+	size_t n, cap;
+};
+
+static enum err pieces_of(struct jinja_run *r, struct pieces *v, struct jinja_val *ret_v)
+{
+	enum err e = jinja_step(r, v->n);
+	if (e == ERR_OK)
+		*ret_v = jinja_list_of(r->a, v->p, v->n);
+	VEC_FREE(v);
+	return e;
+}
+
 static enum err split_space(struct jinja_run *r, struct str s, int64_t max, struct jinja_val *ret_v)
 {
-	VEC(struct jinja_val) v = { 0 };
+	struct pieces v = { 0 };
 	uint32_t cp;
 	s = jinja_strip(s, true, false);
 	while (s.n) {
@@ -130,18 +150,17 @@ static enum err split_space(struct jinja_run *r, struct str s, int64_t max, stru
 			end = s.n;
 		VEC_PUSH(&v, jinja_str(str_sub(s, 0, end)));
 		s = jinja_strip(str_skip(s, end), true, false);
+		if (v.n > r->max_steps)
+			break;
 	}
-	*ret_v = jinja_list_of(r->a, v.p, v.n);
-	size_t n = v.n;
-	VEC_FREE(&v);
-	return jinja_step(r, n);
+	return pieces_of(r, &v, ret_v);
 }
 
 static enum err m_split(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v)
 {
 	const struct jinja_val *sep = jinja_arg_get(a, 0, "sep");
 	int64_t max;
-	VEC(struct jinja_val) v = { 0 };
+	struct pieces v = { 0 };
 	struct str s = self->s;
 	TRY(jinja_args_only(r, a, 2, "sep maxsplit", "split"));
 	TRY(jinja_arg_i64(r, a, 1, "maxsplit", -1, &max));
@@ -149,13 +168,10 @@ static enum err m_split(struct jinja_run *r, const struct jinja_val *self, const
 		return split_space(r, s, max, ret_v);
 	if (sep->type != JINJA_STR || sep->s.n == 0)
 		return jinja_raise(r, "empty separator");
-	for (size_t at; (max < 0 || (int64_t)v.n < max) && (at = str_find(s, sep->s)) != SIZE_MAX; s = str_skip(s, at + sep->s.n))
+	for (size_t at; v.n <= r->max_steps && (max < 0 || (int64_t)v.n < max) && (at = str_find(s, sep->s)) != SIZE_MAX; s = str_skip(s, at + sep->s.n))
 		VEC_PUSH(&v, jinja_str(str_sub(s, 0, at)));
 	VEC_PUSH(&v, jinja_str(s));
-	*ret_v = jinja_list_of(r->a, v.p, v.n);
-	size_t n = v.n;
-	VEC_FREE(&v);
-	return jinja_step(r, n);
+	return pieces_of(r, &v, ret_v);
 }
 
 static enum err strip_sides(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, bool left, bool right, struct jinja_val *ret_v)
@@ -164,8 +180,8 @@ static enum err strip_sides(struct jinja_run *r, const struct jinja_val *self, c
 	TRY(jinja_args_only(r, a, 1, "", "strip"));
 	if (chars && chars->type != JINJA_STR && chars->type != JINJA_NONE)
 		return jinja_raise(r, "strip arg must be None or str");
-	*ret_v = jinja_str(chars && chars->type == JINJA_STR ? jinja_strip_chars(self->s, chars->s, left, right) : jinja_strip(self->s, left, right));
-	return ERR_OK;
+	*ret_v = jinja_str(jinja_strip(self->s, left, right));
+	return chars && chars->type == JINJA_STR ? jinja_strip_chars(r, self->s, chars->s, (struct jinja_sides){ left, right }, &ret_v->s) : ERR_OK;
 }
 
 static enum err m_strip(struct jinja_run *r, const struct jinja_val *self, const struct jinja_args *a, struct jinja_val *ret_v) { return strip_sides(r, self, a, true, true, ret_v); }
@@ -376,9 +392,18 @@ bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct
 enum err jinja_call_method(struct jinja_run *r, const struct jinja_method *m, const struct jinja_args *args, struct jinja_val *ret_v)
 {
 	bool marked = m->self.markup;
-	for (size_t i = 0; i < args->n; i++)
+	for (size_t i = 0; i < args->n; i++) {
 		marked |= args->p[i].markup;
+		if (args->p[i].type == JINJA_STR)
+			jinja_toiled(r, args->p[i].s.n);
+		else if (args->p[i].type == JINJA_TUPLE)
+			jinja_searched(r, args->p[i].list->n);
+	}
 	if (marked)
 		return jinja_refuse(r, "a method with marked text");
+	if (m->self.type == JINJA_STR)
+		jinja_toiled(r, m->self.s.n);
+	else if (m->self.type == JINJA_DICT)
+		jinja_searched(r, m->self.dict->n);
 	return (m->number < 0 ? m_unknown : methods[m->self.type].p[m->number].fn)(r, &m->self, args, ret_v);
 }

@@ -11,8 +11,9 @@ must_use enum err jinja_replace(struct jinja_run *r, struct str s, struct str fr
 must_use enum err jinja_join(struct jinja_run *r, const struct jinja_list *l, struct str sep, bool strings_only, struct str *ret_s);
 /* s.format(args). */
 must_use enum err jinja_format(struct jinja_run *r, struct str s, const struct jinja_args *a, struct str *ret_s);
-/* strip(chars): cuts code points that are in chars. */
-struct str jinja_strip_chars(struct str s, struct str chars, bool left, bool right);
+/* strip(chars): cuts code points that are in chars. LIMIT: that many against that many. */
+struct jinja_sides { bool left, right; };
+must_use enum err jinja_strip_chars(struct jinja_run *r, struct str s, struct str chars, struct jinja_sides sides, struct str *ret_s);
 struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *d, enum jinja_iter_kind kind);
 
 #endif

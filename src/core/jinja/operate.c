@@ -140,13 +140,14 @@ static enum err joined(struct jinja_run *r, const struct jinja_val *x, const str
 		*ret_v = jinja_str(joined_text(r, x->s, y->s));
 		return jinja_step(r, 1 + ret_v->s.n / 4096);
 	}
+	TRY(jinja_step(r, x->list->n + y->list->n));
 	struct jinja_val *p = arena_new(r->a, struct jinja_val, x->list->n + y->list->n);
 	if (x->list->n)
 		memcpy(p, x->list->p, x->list->n * sizeof(*p));
 	if (y->list->n)
 		memcpy(p + x->list->n, y->list->p, y->list->n * sizeof(*p));
 	*ret_v = x->type == JINJA_TUPLE ? jinja_tuple_of(r->a, p, x->list->n + y->list->n) : jinja_list_of(r->a, p, x->list->n + y->list->n);
-	return jinja_step(r, x->list->n + y->list->n);
+	return ERR_OK;
 }
 
 static enum err repeated(struct jinja_run *r, struct str s, int64_t n, struct jinja_val *ret_v)
@@ -158,6 +159,7 @@ static enum err repeated(struct jinja_run *r, struct str s, int64_t n, struct ji
 	for (int64_t i = 0; i < n; i++)
 		memcpy(p + (size_t)i * s.n, s.p, s.n);
 	*ret_v = jinja_str(str_from(p, s.n * (size_t)n));
+	jinja_toiled(r, ret_v->s.n);
 	return ERR_OK;
 }
 
@@ -185,6 +187,21 @@ enum err jinja_binary(struct jinja_run *r, int op, const struct jinja_val *x, co
 
 /* ---- comparison */
 
+enum err jinja_equals(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
+{
+	struct jinja_toil t = { .max_steps = r->max_steps - MIN(r->steps, r->max_steps) };
+	*ret_yes = jinja_equal(x, y, &t);
+	r->steps += t.steps;
+	return t.over ? jinja_spent(r) : ERR_OK;
+}
+
+static enum err in_list(struct jinja_run *r, const struct jinja_val *x, const struct jinja_list *l, bool *ret_yes)
+{
+	for (size_t i = 0; i < l->n && !*ret_yes; i++)
+		TRY(jinja_equals(r, &l->p[i], x, ret_yes));
+	return jinja_step(r, l->n);
+}
+
 static enum err contains(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *in, bool *ret_yes)
 {
 	*ret_yes = false;
@@ -192,17 +209,16 @@ static enum err contains(struct jinja_run *r, const struct jinja_val *x, const s
 		if (x->type != JINJA_STR)
 			return jinja_raise(r, "'in <string>' requires string as left operand, not %s", jinja_type_name(x));
 		*ret_yes = str_find(in->s, x->s) != SIZE_MAX;
+		jinja_toiled(r, in->s.n + x->s.n);
 	} else if (in->type == JINJA_DICT) {
 		*ret_yes = jinja_dict_get(in->dict, x) != NULL;
+		jinja_searched(r, in->dict->n);
 	} else if (in->type == JINJA_LIST || in->type == JINJA_TUPLE) {
-		for (size_t i = 0; i < in->list->n && !*ret_yes; i++)
-			*ret_yes = jinja_equal(&in->list->p[i], x);
-		return jinja_step(r, in->list->n);
+		return in_list(r, x, in->list, ret_yes);
 	} else if (in->type == JINJA_ITER) {
 		const struct jinja_list *l;
 		TRY(jinja_items(r, in, &l));
-		for (size_t i = 0; i < l->n && !*ret_yes; i++)
-			*ret_yes = jinja_equal(&l->p[i], x);
+		return in_list(r, x, l, ret_yes);
 	} else if (in->type != JINJA_UNDEFINED) {
 		return jinja_raise(r, "argument of type '%s' is not iterable", jinja_type_name(in));
 	}
@@ -215,13 +231,23 @@ static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, 
 static enum err ordered_lists(struct jinja_run *r, int op, const struct jinja_list *x, const struct jinja_list *y, bool *ret_yes)
 {
 	size_t n = MIN(x->n, y->n), i = 0;
-	while (i < n && jinja_equal(&x->p[i], &y->p[i]))
-		i++;
+	bool equal = true;
+	for (; i < n; i++) {
+		TRY(jinja_equals(r, &x->p[i], &y->p[i], &equal));
+		if (!equal)
+			break;
+	}
 	TRY(jinja_step(r, 1 + i));
 	if (i < n)
 		return ordered(r, op, &x->p[i], &y->p[i], ret_yes);
 	*ret_yes = op == JINJA_LT ? x->n < y->n : op == JINJA_LE ? x->n <= y->n : op == JINJA_GT ? x->n > y->n : x->n >= y->n;
 	return ERR_OK;
+}
+
+static int texts_ordered(struct jinja_run *r, struct str x, struct str y)
+{
+	jinja_toiled(r, MIN(x.n, y.n));
+	return str_cmp(x, y);
 }
 
 static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
@@ -235,7 +261,7 @@ static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, 
 	else if (jinja_is_number(x) && jinja_is_number(y))
 		c = (jinja_as_f64(x) > jinja_as_f64(y)) - (jinja_as_f64(x) < jinja_as_f64(y));
 	else if (x->type == JINJA_STR && y->type == JINJA_STR)
-		c = str_cmp(x->s, y->s);
+		c = texts_ordered(r, x->s, y->s);
 	else if (x->type == y->type && (x->type == JINJA_LIST || x->type == JINJA_TUPLE))
 		return ordered_lists(r, op, x->list, y->list, ret_yes);
 	else if (x->type == JINJA_BIGINT || y->type == JINJA_BIGINT)
@@ -249,8 +275,11 @@ static enum err ordered(struct jinja_run *r, int op, const struct jinja_val *x, 
 enum err jinja_compare(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
 {
 	switch ((enum jinja_cmp)op) {
-	case JINJA_EQ: *ret_yes = jinja_equal(x, y); return ERR_OK;
-	case JINJA_NE: *ret_yes = !jinja_equal(x, y); return ERR_OK;
+	case JINJA_EQ: return jinja_equals(r, x, y, ret_yes);
+	case JINJA_NE:
+		TRY(jinja_equals(r, x, y, ret_yes));
+		*ret_yes = !*ret_yes;
+		return ERR_OK;
 	case JINJA_IN: return contains(r, x, y, ret_yes);
 	case JINJA_NOT_IN:
 		TRY(contains(r, x, y, ret_yes));

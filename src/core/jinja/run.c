@@ -63,6 +63,7 @@ void jinja_bind(struct jinja_run *r, struct str name, struct jinja_val v)
 {
 	struct jinja_scope *s = r->scope;
 	struct binding *b = binding_of(s, name);
+	jinja_searched(r, s->n);
 	if (b) {
 		b->val = v;
 		return;
@@ -82,12 +83,14 @@ bool jinja_lookup(struct jinja_run *r, struct str name, struct jinja_val *ret_v)
 {
 	for (struct jinja_scope *s = r->scope; s; s = s->up) {
 		struct binding *b = binding_of(s, name);
+		jinja_searched(r, s->n);
 		if (b) {
 			*ret_v = b->val;
 			return true;
 		}
 	}
 	const struct jinja_val *given = r->o->vars ? jinja_dict_get_str(r->o->vars->dict, name) : NULL;
+	jinja_searched(r, r->o->vars ? r->o->vars->dict->n : 0);
 	if (given)
 		*ret_v = *given;
 	return given != NULL;
@@ -97,6 +100,7 @@ bool jinja_lookup(struct jinja_run *r, struct str name, struct jinja_val *ret_v)
 
 static enum err put(struct jinja_run *r, struct str s)
 {
+	jinja_toiled(r, s.n);
 	if (r->out->n + s.n > r->max_text_bytes || buf_add(r->out, s) != ERR_OK)
 		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "the output is too long");
 	return ERR_OK;
@@ -106,7 +110,9 @@ static enum err put_value(struct jinja_run *r, const struct jinja_val *v)
 {
 	if (v->type == JINJA_STR)
 		return put(r, v->s);
+	size_t had = r->out->n;
 	enum err e = jinja_print(r->out, v);
+	jinja_toiled(r, (r->out->n - had) * JINJA_PRINTING);
 	if (e == ERR_UNSUPPORTED)
 		return jinja_refuse(r, "printing a %s", jinja_type_name(v));
 	if (e != ERR_OK || r->out->n > r->max_text_bytes)
@@ -137,6 +143,7 @@ static enum err assign(struct jinja_run *r, const struct jinja_target *t, const 
 		if (!jinja_lookup(r, t->space, &space) || space.type != JINJA_NAMESPACE)
 			return jinja_raise(r, "cannot assign attribute on non-namespace object");
 		jinja_dict_put(r->a, (struct jinja_val){ .type = JINJA_DICT, .space = space.space }, jinja_str(t->attr), *v);
+		jinja_searched(r, space.space->n);
 		return ERR_OK;
 	}
 	if (t->n == 1 && !t->tuple) {

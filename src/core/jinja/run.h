@@ -52,6 +52,11 @@ static inline must_use enum err jinja_step(struct jinja_run *r, uint64_t n)     
 	r->steps += n;
 	return r->steps > r->max_steps || arena_over(r->a) ? jinja_spent(r) : ERR_OK;
 }
+/* A step for each stretch of text, or few entries of a dict, that one operation goes through; found out at the next step. */
+enum { JINJA_STEP_BYTES = 256, JINJA_STEP_ENTRIES = 16, JINJA_PRINTING = 16 };   /* PRINTING: by so much dearer than copying */
+static inline void jinja_toiled(struct jinja_run *r, size_t bytes) { r->steps += bytes / JINJA_STEP_BYTES; }
+static inline void jinja_searched(struct jinja_run *r, size_t entries) { r->steps += entries / JINJA_STEP_ENTRIES; }
+must_use enum err jinja_equals(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes);
 enum err jinja_undefined_fault(struct jinja_run *r, const struct jinja_val *v); /* raises: 'name' is undefined */
 enum err jinja_raise(struct jinja_run *r, const char *fmt, ...) printf_like(2, 3);         /* BAD_REQUEST with a fault */
 enum err jinja_refuse(struct jinja_run *r, const char *fmt, ...) printf_like(2, 3);        /* UNSUPPORTED with a fault */

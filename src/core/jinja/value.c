@@ -10,7 +10,7 @@
 #include "base/must.h"
 #include "base/utf8.h"
 
-enum { PRINT_DEPTH_MAX = 100 };
+enum { PRINT_DEPTH_MAX = 100, EQUAL_DEPTH_MAX = 200, EQUAL_STEP_BYTES = 256 };
 
 static struct jinja_val seq_of(struct arena *a, enum jinja_type type, const struct jinja_val *p, size_t n)
 {
@@ -49,8 +49,9 @@ static struct jinja_val *dict_find(const struct jinja_dict *d, const struct jinj
 {
 	if (key->type == JINJA_STR)
 		return find_str(d, key->s);
+	struct jinja_toil t = { .max_steps = UINT64_MAX };   /* keys are no lists */
 	for (size_t i = 0; i < d->n; i++)
-		if (jinja_equal(&d->p[i].key, key))
+		if (jinja_equal(&d->p[i].key, key, &t))
 			return &d->p[i].val;
 	return NULL;
 }
@@ -106,23 +107,24 @@ bool jinja_truthy(const struct jinja_val *v)
 	return false;
 }
 
-static bool seq_equal(const struct jinja_list *a, const struct jinja_list *b)
+static bool seq_equal(const struct jinja_list *a, const struct jinja_list *b, struct jinja_toil *t)
 {
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++)
-		if (!jinja_equal(&a->p[i], &b->p[i]))
+		if (!jinja_equal(&a->p[i], &b->p[i], t))
 			return false;
 	return true;
 }
 
-static bool dict_equal(const struct jinja_dict *a, const struct jinja_dict *b)
+static bool dict_equal(const struct jinja_dict *a, const struct jinja_dict *b, struct jinja_toil *t)
 {
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct jinja_val *other = dict_find(b, &a->p[i].key);
-		if (!other || !jinja_equal(&a->p[i].val, other))
+		t->steps += b->n / 16;
+		if (!other || !jinja_equal(&a->p[i].val, other, t))
 			return false;
 	}
 	return true;
@@ -136,20 +138,16 @@ static bool number_equal(const struct jinja_val *a, const struct jinja_val *b)
 	return x <= y && x >= y;
 }
 
-bool jinja_equal(const struct jinja_val *a, const struct jinja_val *b)
+static bool same_type_equal(const struct jinja_val *a, const struct jinja_val *b, struct jinja_toil *t)
 {
-	if (jinja_is_number(a) && jinja_is_number(b))
-		return number_equal(a, b);
-	if (a->type != b->type)
-		return false;
 	switch (a->type) {
 	case JINJA_UNDEFINED:
 	case JINJA_NONE: return true;
 	case JINJA_STR:
-	case JINJA_BIGINT: return str_eq(a->s, b->s);
+	case JINJA_BIGINT: t->steps += MIN(a->s.n, b->s.n) / EQUAL_STEP_BYTES; return str_eq(a->s, b->s);
 	case JINJA_LIST:
-	case JINJA_TUPLE: return seq_equal(a->list, b->list);
-	case JINJA_DICT: return dict_equal(a->dict, b->dict);
+	case JINJA_TUPLE: return seq_equal(a->list, b->list, t);
+	case JINJA_DICT: return dict_equal(a->dict, b->dict, t);
 	case JINJA_ITER: return a->iter == b->iter;
 	case JINJA_NAMESPACE: return a->space == b->space;
 	case JINJA_LOOP: return a->loop == b->loop;
@@ -161,6 +159,21 @@ bool jinja_equal(const struct jinja_val *a, const struct jinja_val *b)
 	case JINJA_FLOAT: break;
 	}
 	return false;
+}
+
+bool jinja_equal(const struct jinja_val *a, const struct jinja_val *b, struct jinja_toil *t)
+{
+	if (jinja_is_number(a) && jinja_is_number(b))
+		return number_equal(a, b);
+	if (a->type != b->type)
+		return false;
+	t->over |= ++t->steps > t->max_steps || t->depth == EQUAL_DEPTH_MAX;
+	if (t->over)
+		return false;
+	t->depth++;
+	bool equal = same_type_equal(a, b, t);
+	t->depth--;
+	return equal;
 }
 
 const char *jinja_type_name(const struct jinja_val *v)

@@ -61,7 +61,9 @@ const struct jinja_val *jinja_dict_get(const struct jinja_dict *d, const struct 
 const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key);
 
 bool jinja_truthy(const struct jinja_val *v);
-bool jinja_equal(const struct jinja_val *a, const struct jinja_val *b);
+/* Python's ==. What it costs is counted; beyond the maximum, or nested too deep, it is given up (`over`), whatever it says then. */
+struct jinja_toil { uint64_t steps, max_steps; unsigned depth; bool over; };
+bool jinja_equal(const struct jinja_val *a, const struct jinja_val *b, struct jinja_toil *t);
 bool jinja_is_number(const struct jinja_val *v);             /* int, float, bool */
 double jinja_as_f64(const struct jinja_val *v);
 const char *jinja_type_name(const struct jinja_val *v);      /* Python's word, for messages */

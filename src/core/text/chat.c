@@ -12,6 +12,8 @@
 #include "text/day.h"
 
 enum { CONFIG_MAX_BYTES = 64 << 20, KWARGS_MAX = 256 };
+/* A request's own template: hundreds of turns pass, and what is hostile ends within a second or so. */
+enum { OWN_MAX_BYTES = 64 << 10, OWN_MAX_STEPS = 500000, OWN_MAX_OUTPUT_BYTES = 8 << 20, OWN_MAX_MEMORY_BYTES = 64 << 20 };
 
 #define CONTINUE_TAG STR("CONTINUE_FINAL_MESSAGE_TAG ")   /* what transformers appends to the text that is to be continued */
 
@@ -27,15 +29,19 @@ struct special {
 	struct str name, text;
 };
 
+enum { N_SPECIALS = 7 };
 struct text_chat {
 	struct template plain, tools;   /* tools: when the request has tools; may be the same text compiled twice */
+	bool named;                     /* templates with names: a request may ask for one by its name */
 	bool known_version;
 	bool media_first;               /* its pictures stand before all text, wherever the chat has them */
 	struct str disabled_effort;     /* see text_convert_opts */
 	VEC(struct special) specials;   /* bos_token … as a template sees them */
+	bool told[N_SPECIALS];          /* in the order of SPECIALS: known, be it that there is none */
+	VEC(struct str) odd_tokens;     /* names that some loaders hand to templates and others do not: image_token and the like */
 };
 
-static const struct str SPECIALS[] = { STR_INIT("bos_token"), STR_INIT("eos_token"), STR_INIT("unk_token"), STR_INIT("sep_token"),
+static const struct str SPECIALS[N_SPECIALS] = { STR_INIT("bos_token"), STR_INIT("eos_token"), STR_INIT("unk_token"), STR_INIT("sep_token"),
 	STR_INIT("pad_token"), STR_INIT("cls_token"), STR_INIT("mask_token") };
 
 /* ---- loading */
@@ -59,37 +65,41 @@ static bool standard_name(struct str name)
 	return false;
 }
 
-/* Names that some loaders hand to templates and others do not: image_token and the like. */
-static bool mentions_odd_token(const struct jinja_template *t, const struct json_val *object)
+static void note_odd_tokens(struct text_chat *c, const struct json_val *object)
 {
 	for (struct json_iter it = json_each(object); json_next(&it);)
-		if (json_is(object, JSON_OBJECT) && str_ends(it.key, STR("_token")) && !standard_name(it.key) && jinja_mentions(t, it.key))
-			return true;
-	return false;
+		if (json_is(object, JSON_OBJECT) && str_ends(it.key, STR("_token")) && !standard_name(it.key))
+			VEC_PUSH(&c->odd_tokens, str_clone(it.key));
 }
 
-static const char *special_fault(const struct text_chat *c, const struct jinja_template *t, const struct json_val *config)
+/* What the config says about names that a template may use. */
+static void note_tokens(struct text_chat *c, const struct json_val *config)
 {
-	if (jinja_mentions(t, STR("additional_special_tokens")) || jinja_mentions(t, STR("extra_special_tokens")))
-		return "special_tokens";
-	if (mentions_odd_token(t, config) || mentions_odd_token(t, json_get(config, STR("extra_special_tokens"))) ||
-	    mentions_odd_token(t, json_get(config, STR("model_specific_special_tokens"))))
-		return "special_tokens";
-	for (size_t i = 0; i < ARRAY_LEN(SPECIALS); i++) {
-		bool known = json_get(config, SPECIALS[i]) != NULL || plain_class(config);
+	note_odd_tokens(c, config);
+	note_odd_tokens(c, json_get(config, STR("extra_special_tokens")));
+	note_odd_tokens(c, json_get(config, STR("model_specific_special_tokens")));
+	for (size_t i = 0; i < N_SPECIALS; i++) {
+		c->told[i] = json_get(config, SPECIALS[i]) != NULL || plain_class(config);
 		for (size_t k = 0; k < c->specials.n; k++)
-			known |= str_eq(c->specials.p[k].name, SPECIALS[i]);
-		if (!known && jinja_mentions(t, SPECIALS[i]))
-			return "special_tokens";
+			c->told[i] |= str_eq(c->specials.p[k].name, SPECIALS[i]);
 	}
-	return NULL;
 }
 
-static const char *template_fault(const struct text_chat *c, const struct template *t, const struct json_val *config)
+static const char *special_fault(const struct text_chat *c, const struct jinja_template *t)
+{
+	bool odd = jinja_mentions(t, STR("additional_special_tokens")) || jinja_mentions(t, STR("extra_special_tokens"));
+	for (size_t i = 0; i < c->odd_tokens.n; i++)
+		odd |= jinja_mentions(t, c->odd_tokens.p[i]);
+	for (size_t i = 0; i < N_SPECIALS; i++)
+		odd |= !c->told[i] && jinja_mentions(t, SPECIALS[i]);
+	return odd ? "special_tokens" : NULL;
+}
+
+static const char *template_fault(const struct text_chat *c, const struct template *t)
 {
 	if (!c->known_version && jinja_content_disputed(t->jinja))
 		return "content_format";
-	return special_fault(c, t->jinja, config);
+	return special_fault(c, t->jinja);
 }
 
 static enum text_inline_system inline_of(const struct text_chat *c)
@@ -100,12 +110,18 @@ static enum text_inline_system inline_of(const struct text_chat *c)
 	return plain == TEXT_INLINE_MERGED || tools == TEXT_INLINE_MERGED ? TEXT_INLINE_MERGED : TEXT_INLINE_STAYS;
 }
 
-static enum err load_template(struct text_chat *c, struct str source, const struct json_val *config, struct template *ret_t, struct jinja_fault *fault)
+static enum err compile(const struct text_chat *c, struct str source, struct template *ret_t, struct jinja_fault *fault)
 {
 	TRY(jinja_compile(source, &ret_t->jinja, fault));
 	ret_t->developer = str_find(source, STR("\"developer\"")) != SIZE_MAX || str_find(source, STR("'developer'")) != SIZE_MAX;
 	ret_t->content = str_find(source, STR("content")) != SIZE_MAX;
-	ret_t->why = template_fault(c, ret_t, config);
+	ret_t->why = template_fault(c, ret_t);
+	return ERR_OK;
+}
+
+static enum err load_template(const struct text_chat *c, struct str source, struct template *ret_t, struct jinja_fault *fault)
+{
+	TRY(compile(c, source, ret_t, fault));
 	ret_t->inline_system = text_probe_inline(ret_t->jinja, source);
 	return ERR_OK;
 }
@@ -205,15 +221,17 @@ static enum err load(struct text_chat *c, const struct text_chat_files *f, const
 	const struct json_val *config = root(d->config);
 	const char *none = find_sources(f, config, root(d->processor), &s);
 	c->media_first = puts_media_first(root(d->model));
+	c->named = json_is(json_get(config, STR("chat_template")), JSON_ARRAY);
+	note_tokens(c, config);
 	if (f->other_tokenizer || renders_by_code(root(d->model)))
 		none = "the worker renders this model's chats without a template";
 	if (none) {
 		snprintf(why, cap, "%s", none);
 		return ERR_UNSUPPORTED;
 	}
-	enum err e = load_template(c, s.plain, config, &c->plain, &fault);
+	enum err e = load_template(c, s.plain, &c->plain, &fault);
 	if (e == ERR_OK && s.tools.n)
-		e = load_template(c, s.tools, config, &c->tools, &fault);
+		e = load_template(c, s.tools, &c->tools, &fault);
 	else
 		c->tools.why = "no_template";
 	if (e != ERR_OK)
@@ -270,6 +288,9 @@ void text_chat_free(struct text_chat *c)
 	for (size_t i = 0; i < c->specials.n; i++)
 		free((void *)(uintptr_t)c->specials.p[i].text.p);
 	VEC_FREE(&c->specials);
+	for (size_t i = 0; i < c->odd_tokens.n; i++)
+		free((void *)(uintptr_t)c->odd_tokens.p[i].p);
+	VEC_FREE(&c->odd_tokens);
 	free(c);
 }
 
@@ -283,6 +304,7 @@ bool text_chat_uses_clock(const struct text_chat *c)
 struct request {
 	const struct text_chat *c;
 	const struct template *t;
+	const struct template *own;   /* the request's; NULL: the model's */
 	struct text_shape shape;
 	struct jinja_val vars, messages;
 	bool generate, resume, special;
@@ -298,7 +320,6 @@ static enum err flag(struct request *r, const struct json_val *body, struct str 
 enum err text_shape_odd_members(struct text_shape *s, const struct json_val *body)
 {
 	static const struct { struct str name; const char *why; } ODD[] = {
-		{ STR_INIT("chat_template"), "request_template" },
 		{ STR_INIT("mm_processor_kwargs"), "media" },
 		{ STR_INIT("media_io_kwargs"), "media" },
 		{ STR_INIT("prompt_embeds"), "embeds" },
@@ -504,7 +525,8 @@ static enum err cut_at_tag(struct request *r, struct str text, struct buf *out, 
 
 static enum err render(struct request *r, int64_t now_s, struct buf *out)
 {
-	struct jinja_render_opts o = { .vars = &r->vars, .now = text_day_of(now_s), .day_only = true };
+	struct jinja_render_opts o = { .vars = &r->vars, .now = text_day_of(now_s), .day_only = true, .max_steps = r->own ? OWN_MAX_STEPS : 0,
+		.max_output_bytes = r->own ? OWN_MAX_OUTPUT_BYTES : 0 };
 	struct jinja_fault fault;
 	struct str text = { 0 };
 	size_t had = out->n;
@@ -525,7 +547,7 @@ static enum err render(struct request *r, int64_t now_s, struct buf *out)
 static enum err render_as(const struct text_chat *c, const struct text_chat_job *job, struct request *r, struct buf *out)
 {
 	r->c = c;
-	r->t = json_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools;
+	r->t = r->own ? r->own : json_absent(json_get(job->body, STR("tools"))) ? &c->plain : &c->tools;
 	r->shape = (struct text_shape){ .a = job->arena, .known_version = c->known_version, .name_first = job->from_responses, .why = r->t->why,
 		.media = r->shape.media };
 	if (r->t->why)
@@ -564,15 +586,54 @@ static enum err cut_at_media(const struct text_chat *c, const struct text_chat_j
 	return e;
 }
 
+static enum err render_whole(const struct text_chat *c, const struct text_chat_job *job, struct request *r, struct buf *out)
+{
+	size_t had = out->n;
+	TRY(render_as(c, job, r, out));
+	return r->shape.n_media ? cut_at_media(c, job, r, out, had) : ERR_OK;
+}
+
+/* ---- a request's own template */
+
+bool text_chat_has_own(const struct json_val *body)
+{
+	struct str source;
+	const struct json_val *v = json_get(body, STR("chat_template"));
+	return !json_absent(v) && !(json_str(v, &source) && source.n == 0);
+}
+
+static enum err compile_own(const struct text_chat *c, const struct json_val *v, struct template *ret_t, const char **ret_why)
+{
+	struct jinja_fault fault;
+	struct str source;
+	bool odd = !json_str(v, &source) || source.n > OWN_MAX_BYTES || (c->named && str_find(source, STR("{")) == SIZE_MAX);
+	*ret_why = c->known_version ? "request_template" : "version";
+	return odd || !c->known_version ? ERR_UNSUPPORTED : compile(c, source, ret_t, &fault);
+}
+
+/* Compiled for this once: that costs less than what it renders. */
+static enum err render_own(const struct text_chat *c, const struct text_chat_job *job, struct request *r, struct buf *out)
+{
+	struct template own = { 0 };
+	size_t max_bytes = job->arena->max_bytes, own_max_bytes = job->arena->used_bytes + OWN_MAX_MEMORY_BYTES;
+	enum err e = compile_own(c, json_get(job->body, STR("chat_template")), &own, &r->shape.why);
+	if (e != ERR_OK)
+		return e;
+	r->own = &own;
+	job->arena->max_bytes = max_bytes ? MIN(max_bytes, own_max_bytes) : own_max_bytes;
+	e = render_whole(c, job, r, out);
+	job->arena->max_bytes = max_bytes;
+	jinja_free(own.jinja);
+	return e;
+}
+
 enum err text_chat_render(const struct text_chat *c, const struct text_chat_job *job, struct buf *out, bool *ret_special, const char **ret_why)
 {
 	struct request r = { .shape.media = job->rest ? TEXT_MEDIA_SEEN : TEXT_MEDIA_REFUSED };
 	size_t had = out->n;
 	if (job->rest)
 		*job->rest = (struct text_chat_rest){ 0 };
-	enum err e = render_as(c, job, &r, out);
-	if (e == ERR_OK && r.shape.n_media)
-		e = cut_at_media(c, job, &r, out, had);
+	enum err e = text_chat_has_own(job->body) ? render_own(c, job, &r, out) : render_whole(c, job, &r, out);
 	if (e != ERR_OK) {
 		out->n = had;
 		*ret_why = r.shape.why;

@@ -49,6 +49,9 @@ struct text_chat_rest {
 	size_t bytes;                    /* about so much text is not in the prompt */
 };
 
+/* Does the body bring a template? That is a program of the client's, to be run where it may take a second and 64 MB at most. */
+bool text_chat_has_own(const struct json_val *body);
+
 struct text_chat_job {
 	const struct json_val *body;     /* the request */
 	bool from_responses;             /* made by text_convert of a responses body: that way is a little different */

@@ -315,6 +315,10 @@ static enum err render(struct text_local_scratch *s, const struct text_local_job
 	struct text_chat_job c = { .body = body, .from_responses = job->form == TEXT_RESPONSES, .now_s = job->now_s, .arena = &s->arena, .rest = rest };
 	if (!s->l->chat)
 		return refuse("no_template", ret_why);
+	if (job->max_new_bytes && text_chat_has_own(body)) {
+		*ret_why = "request_template";
+		return ERR_AGAIN;
+	}
 	struct arena_mark mark = arena_mark(&s->arena);
 	enum err e = text_chat_render(s->l->chat, &c, out, ret_special, ret_why);
 	arena_rewind(&s->arena, mark);

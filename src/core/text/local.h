@@ -72,8 +72,8 @@ struct text_local_job {
 	size_t max_new_bytes;     /* of text that it does not know: more is AGAIN; 0: no limit */
 	bool prefix_will_do;      /* of a chat with images, audio or video: the ids of what surely comes before them (text_ids_is_prefix) */
 };
-/* One reference for the caller. UNSUPPORTED, BAD_REQUEST, LIMIT, SYNTAX: ask the worker; *ret_why says why. AGAIN: this is a long
- * piece of work, to be done elsewhere without max_new_bytes. */
+/* One reference for the caller. UNSUPPORTED, BAD_REQUEST, LIMIT, SYNTAX: ask the worker; *ret_why says why. AGAIN: this is or may be a long
+ * piece of work (a request's own template always), to be done elsewhere without max_new_bytes. */
 must_use enum err text_local_ids(struct text_local_scratch *s, const struct text_local_job *job, struct text_ids **ret_ids, const char **ret_why);
 /* The prompt of a chat as text, appended to out: for people and for comparisons. */
 must_use enum err text_local_prompt(struct text_local_scratch *s, const struct text_local_job *job, struct buf *out, const char **ret_why);

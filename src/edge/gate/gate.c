@@ -53,6 +53,7 @@ struct gate *gate_new(struct io_loop *l, const struct conf_gate_opts *o, struct 
 	list_init(&g->ids_waiting);
 	list_init(&g->ids_calls);
 	list_init(&g->scratches);
+	list_init(&g->own_waiting);
 	buf_init(&g->log, LOG_MAX_BYTES);
 	buf_init(&g->scratch, GATE_SCRATCH_MAX_BYTES);
 	io_random(&g->ids_rand, sizeof(g->ids_rand));

@@ -122,6 +122,8 @@ struct gate_ids_call {
 	struct model *model; /* local.c: whose ids these are */
 	struct tok_memo *memo; /* for the thread pool */
 	size_t model_tok; /* likewise */
+	bool own; /* with the request's own template */
+	struct list own_node; /* gate.own_waiting */
 	struct text_ids *ours; /* made here: to be taken, or to be compared */
 	bool away, comparing; /* the thread pool has it; the worker's answer is held against ours */
 	struct str answer; /* a long one of the worker, own copy, for the thread pool */
@@ -213,6 +215,8 @@ struct gate {
 	struct text_cache *cache;
 	struct list reqs, ids_waiting, ids_calls;
 	struct list scratches; /* local.c, last used first */
+	struct list own_waiting; /* questions whose requests bring a template: one after another */
+	bool own_runs;
 	uint32_t ids_turn;
 	struct io_timer *ids_timer, *sweep_timer, *drain_timer;
 	struct buf log; /* access lines not yet written */
@@ -264,6 +268,8 @@ enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct
 bool gate_text_form(const struct gate_req *r, enum text_form *ret_form);
 /* The ids of the body here and now or not at all; one reference. */
 bool gate_local_only(struct gate_req *r, enum text_form form, struct text_ids **ret_ids, const char **ret_why);
+void gate_local_own_over(struct gate *g); /* the next of own_waiting, if any */
+void gate_ids_drop(struct gate_ids_call *c); /* ids.c: nobody waits for it any more */
 void gate_local_back(void *call); /* ids.c: the thread pool is done with it */
 void gate_local_left(struct gate *g, const char *why); /* counts a prompt that it left to the workers */
 void gate_local_digest(struct gate_req *r);

@@ -190,6 +190,7 @@ static void call_leave(struct gate_ids_call *c)
 		k->ids_open--;
 	c->open = false;
 	list_del(&c->node);
+	list_del(&c->own_node);
 	bool given = gate_charge(c->gate, &c->charged, 0);
 	must(given);
 	if (c->leader)
@@ -247,6 +248,8 @@ static void call_over(struct gate_ids_call *c, enum err e, struct text_ids *ids)
 	text_ids_unref(ids);
 	arm(g);
 }
+
+void gate_ids_drop(struct gate_ids_call *c) { call_over(c, ERR_LIMIT, NULL); }
 
 static enum err call_send(struct gate_ids_call *c);
 
@@ -393,6 +396,7 @@ struct gate_ids_call *gate_ids_call_new(struct gate_req *r, struct model *m)
 	must(keyed);
 	c->render_only = c->form == TEXT_CHAT && is_harmony(r->model);
 	list_add_tail(&g->ids_calls, &c->node);
+	list_init(&c->own_node);
 	if (!gate_charge(g, &c->charged, (int64_t)r->body_bytes)) {
 		call_free(c);
 		return NULL;
@@ -467,6 +471,8 @@ void gate_local_back(void *arg)
 		call_free(c);
 		return;
 	}
+	if (c->own)
+		gate_local_own_over(g);
 	bool ask = c->from_workers && text_has_render(c->form);
 	if (c->local_err == ERR_OK && text_ids_is_prefix(c->ours) && ask && to_worker(c) == ERR_OK)
 		return;

@@ -99,15 +99,47 @@ static void away(void *arg)
 	text_local_scratch_free(s);
 }
 
+/* A request's own template may take a second of a thread. One at a time, so that the pool is there for others, and only as long as
+ * somebody waits for it. */
+static void own_or_wait(struct gate_ids_call *c)
+{
+	c->own = true;
+	c->away = !c->gate->own_runs;
+	if (!c->away)
+		list_add_tail(&c->gate->own_waiting, &c->own_node);
+	else
+		io_work(c->gate->loop, away, gate_local_back, c);
+	c->gate->own_runs = true;
+}
+
+void gate_local_own_over(struct gate *g)
+{
+	g->own_runs = false;
+	while (!g->own_runs && !list_empty(&g->own_waiting)) {
+		struct gate_ids_call *c = container_of(g->own_waiting.next, struct gate_ids_call, own_node);
+		list_del(&c->own_node);
+		if (c->leader) {
+			own_or_wait(c);
+			continue;
+		}
+		gate_local_left(g, "nobody_waits");
+		gate_ids_drop(c);
+	}
+}
+
 static enum gate_local send_away(struct gate_req *r, struct model *m, struct gate_ids_call **ret_call)
 {
 	struct gate_ids_call *c = gate_ids_call_new(r, m);
 	if (!c)
 		return GATE_LOCAL_NOT;
-	c->away = true;
 	c->model_tok = model_tok(r);
 	c->memo = tok_memo_ref(gate_shared_memo(r->gate->shared));
 	*ret_call = c;
+	if (r->facts.own_template) {
+		own_or_wait(c);
+		return GATE_LOCAL_AWAY;
+	}
+	c->away = true;
 	io_work(r->gate->loop, away, gate_local_back, c);
 	return GATE_LOCAL_AWAY;
 }
@@ -142,7 +174,7 @@ enum gate_local gate_local(struct gate_req *r, struct text_ids **ret_ids, struct
 			gate_local_left(r->gate, model_state_name(model_state(m)));
 		return GATE_LOCAL_NOT;
 	}
-	if (r->body_bytes > GATE_LOCAL_INLINE_BYTES)
+	if (r->body_bytes > GATE_LOCAL_INLINE_BYTES || r->facts.own_template)
 		return send_away(r, m, ret_call);
 	enum text_form form;
 	bool keyed = gate_text_form(r, &form);
@@ -162,7 +194,7 @@ void gate_local_digest(struct gate_req *r)
 	struct text_local *l = r->model->tokenizer ? model_local(r->model->tokenizer) : NULL;
 	if (r->facts.truncates)
 		r->facts.digest.hi ^= (uint64_t)model_tok(r) * UINT64_C(0x9e3779b97f4a7c15);
-	if (l && text_local_uses_clock(l))
+	if (l && (text_local_uses_clock(l) || r->facts.own_template))
 		r->facts.digest.lo ^= (uint64_t)(io_unix_us() / 86400000000 + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 

@@ -256,6 +256,7 @@ static void case_smg_1637_digest_covers_all_options(void **state)
 		STR_INIT("{\"model\":\"m\"," M ",\"reasoning_effort\":\"low\"}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"documents\":[]}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"chat_template\":\"x\"}"),
+		STR_INIT("{\"model\":\"m\"," M ",\"chat_template\":\"y\"}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"chat_template_kwargs\":{\"enable_thinking\":false}}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"tool_choice\":\"none\"}"),
 		STR_INIT("{\"model\":\"m\"," M ",\"response_format\":{\"type\":\"text\"}}"),
@@ -269,6 +270,9 @@ static void case_smg_1637_digest_covers_all_options(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(OTHER); i++)
 		if (same_prompt(plain, OTHER[i]))
 			fail_msg("%s", OTHER[i].p);
+	for (size_t i = 1; i < ARRAY_LEN(OTHER); i++)
+		assert_false(same_prompt(OTHER[i - 1], OTHER[i]));
+	assert_true(chat(STR("{" M ",\"chat_template\":\"x\"}")).own_template && !chat(STR("{" M ",\"chat_template\":null}")).own_template);
 	static const struct str CUT[] = { STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1}"), STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1,\"max_tokens\":0}"),
 		STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1,\"max_tokens\":2}"), STR_INIT("{\"prompt\":\"x\",\"truncate_prompt_tokens\":-1,\"truncation_side\":\"left\"}") };
 	for (size_t i = 0; i < ARRAY_LEN(CUT); i++)

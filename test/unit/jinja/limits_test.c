@@ -52,6 +52,37 @@ static void work_is_bounded(void **state)
 	assert_int_equal(cost("{{ 'abcdef' }}", 6), ERR_OK);
 }
 
+/* Each of these would take hours, gigabytes or the whole stack, some of them in a single operation. */
+static void no_template_costs_more_than_its_steps(void **state)
+{
+	static const char *const HOSTILE[] = {
+		"{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
+		"{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set ns.a = {1: ns.a, 2: ns.a} %}{% set ns.b = {1: ns.b, 2: ns.b} %}{% endfor %}{{ ns.a != ns.b }}",
+		"{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a in [ns.b] }}",
+		"{% set ns = namespace(a=[1], b=[2]) %}{% for i in range(20000) %}{% set ns.a = [ns.a] %}{% set ns.b = [ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
+		"{% set ns = namespace(a=[1], b=[2]) %}{% for i in range(20000) %}{% set ns.a = [ns.a] %}{% set ns.b = [ns.b] %}{% endfor %}{{ ns.a < ns.b }}",
+		"{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}{% endfor %}",
+		"{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a | tojson | length }}",
+		"{% set s = 'x' * 900000 %}{% for i in range(90000) %}{% if 'y' in s %}{% endif %}{% endfor %}",
+		"{% set s = 'x' * 900000 %}{% for i in range(90000) %}{% if s == 'y' or s[-1] == 'y' or s | length == 1 %}{% endif %}{% endfor %}",
+		"{% set s = 'x' * 900000 %}{% for i in range(90000) %}{% if s.count('y') or s.find('y') > 0 or s.startswith(s) %}{% endif %}{% endfor %}",
+		"{{ ('ab' * 400000).strip('b' * 400000 + 'a') }}",
+		"{{ ('ab' * 400000) | trim('b' * 400000 + 'a') }}",
+		"{% set ns = namespace(s='a,' * 400000) %}{% for i in range(3) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s.split(',') | length }}",
+		"{% set s = 'x' * 900000 %}{% for i in range(90000) %}{% for c in s %}{% endfor %}{% endfor %}",
+		"{% set l = [0.1, 0.2, 0.3, 1e300, 1e-300] %}{% for i in range(90000) %}{% for k in range(90000) %}{% set s = l | tojson %}{% endfor %}{% endfor %}",
+	};
+	struct jinja_render_opts o = { .max_steps = 300000, .max_output_bytes = 1 << 20 };
+	struct buf out;
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(HOSTILE); i++) {
+		buf_init(&out, 1 << 20);
+		if (render_with(HOSTILE[i], o, &out) != ERR_LIMIT)
+			fail_msg("%s", HOSTILE[i]);
+		buf_done(&out);
+	}
+}
+
 static void renders(const char *source, const char *want)
 {
 	struct buf out;
@@ -99,6 +130,12 @@ static void source_is_bounded(void **state)
 	for (int i = 0; i < 100000; i++)
 		must(buf_add_byte(&b, '(') == ERR_OK);
 	must(buf_add(&b, STR(" -}}")) == ERR_OK);
+	assert_int_equal(jinja_compile(buf_str(&b), &t, &fault), ERR_LIMIT);
+	buf_clear(&b);
+	must(buf_add(&b, STR("{% for m in v0 %}{% endfor %}")) == ERR_OK);
+	for (int i = 0; i < 2000; i++)   /* each found a round later than the next */
+		must(buf_printf(&b, "{%% set v%d = v%d %%}", i, i + 1) == ERR_OK);
+	must(buf_add(&b, STR("{% set v2000 = messages %}")) == ERR_OK);
 	assert_int_equal(jinja_compile(buf_str(&b), &t, &fault), ERR_LIMIT);
 	buf_done(&b);
 }
@@ -148,7 +185,7 @@ static void content_rules(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(work_is_bounded), cmocka_unit_test(joined_texts_keep_their_own), cmocka_unit_test(sums_are_printed),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(work_is_bounded), cmocka_unit_test(no_template_costs_more_than_its_steps), cmocka_unit_test(joined_texts_keep_their_own), cmocka_unit_test(sums_are_printed),
 		 cmocka_unit_test(source_is_bounded), cmocka_unit_test(refusals_have_names),
 		cmocka_unit_test(the_clock), cmocka_unit_test(content_rules) };
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -649,6 +649,116 @@ static void what_is_not_sure_about_a_cut_is_left(void **state)
 	done(&m);
 }
 
+/* ---- a request's own template */
+
+#define OWN(template, more) "{\"messages\":[{\"role\":\"user\",\"content\":\"q\"}],\"chat_template\":" template more "}"
+
+/* Without a limit of new text, as on the thread pool. */
+static void renders_own(struct model *m, const char *body, const char *want)
+{
+	struct text_local_job job = chat(str_of(body));
+	assert_true(same_prompt(m, &job, str_of(want)));
+}
+
+static void a_request_brings_its_template(void **state)
+{
+	static const struct { const char *body, *why; } LEFT[] = {
+		{ OWN("\"{% for\"", ""), "request_template" }, { OWN("5", ""), "request_template" }, { OWN("[\"x\"]", ""), "request_template" },
+		{ OWN("\"{{ x | sum }}\"", ""), "request_template" }, { OWN("\"{{ raise_exception('no') }}\"", ""), "template_raised" },
+		{ OWN("\"{{ image_token }}\"", ""), "special_tokens" }, { OWN("\"x\"", ",\"chat_template_kwargs\":{\"chat_template\":\"y\"}"), "reserved_kwarg" },
+	};
+	struct model m = { 0 };
+	struct text_local_files f = { .known_version = true };
+	(void)state;
+	f.text[TEXT_FILE_CONFIG] = STR("{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"bos_token\":\"<s>\",\"image_token\":\"<i>\"}");
+	assert_int_equal(load_with(&m, f, STR("model's {{ messages[0].content }}")), ERR_OK);
+	renders_own(&m, OWN("\"{{ bos_token }}mine {{ messages[0].content }}{{ n }}\"", ",\"chat_template_kwargs\":{\"n\":7}"), "<s>mine q7");
+	renders_own(&m, OWN("\"{% for m in messages %}{% for p in m.content %}{{ p.text }}!{% endfor %}{% endfor %}\"", ""), "q!");
+	renders_own(&m, OWN("\"{{ tools | length }}\"", ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]"), "1");
+	renders_own(&m, OWN("\"\"", ""), "model's q");
+	renders_own(&m, OWN("null", ""), "model's q");
+	for (size_t i = 0; i < ARRAY_LEN(LEFT); i++)
+		assert_string_equal(reason(&m, LEFT[i].body), LEFT[i].why);
+	done(&m);
+	f.known_version = false;
+	assert_int_equal(load_with(&m, f, STR("x")), ERR_OK);
+	assert_string_equal(reason(&m, OWN("\"y\"", "")), "version");
+	done(&m);
+}
+
+static void a_template_may_be_asked_for_by_name(void **state)
+{
+	struct model m = { 0 };
+	struct text_local_files f = { .known_version = true };
+	(void)state;
+	f.text[TEXT_FILE_CONFIG] = STR("{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"chat_template\":[{\"name\":\"default\",\"template\":\"D\"},{\"name\":\"rag\",\"template\":\"R\"}]}");
+	assert_int_equal(load_with(&m, f, STR("")), ERR_OK);
+	assert_string_equal(reason(&m, OWN("\"rag\"", "")), "request_template");
+	renders_own(&m, OWN("\"rag{# #}\"", ""), "rag");
+	done(&m);
+}
+
+/* It never runs on the loop, and nothing of it is unbounded. */
+static void a_hostile_template_ends(void **state)
+{
+	static const char *const HOSTILE[] = { "{% for i in range(90000) %}{% for k in range(90000) %}{% endfor %}{% endfor %}",
+		"{% for i in range(90000) %}{% for k in range(90000) %}0123456789{% endfor %}{% endfor %}",
+		"{% set ns = namespace(l=[]) %}{% for i in range(90000) %}{% set ns.l = ns.l + [i] %}{% endfor %}" };
+	struct model m = { 0 };
+	struct buf b;
+	struct text_ids *ids;
+	const char *why = NULL;
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR("x")), ERR_OK);
+	buf_init(&b, 1 << 20);
+	for (size_t i = 0; i < ARRAY_LEN(HOSTILE); i++) {
+		buf_clear(&b);
+		must(buf_printf(&b, OWN("\"%s\"", ""), HOSTILE[i]) == ERR_OK);
+		struct text_local_job job = chat(buf_str(&b));
+		assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_LIMIT);
+		assert_string_equal(why, "template_limit");
+		job.max_new_bytes = 1 << 20;
+		assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_AGAIN);
+	}
+	buf_clear(&b);
+	must(buf_printf(&b, OWN("\"%*s\"", ""), 1 << 17, "") == ERR_OK);
+	struct text_local_job job = chat(buf_str(&b));
+	assert_int_equal(text_local_ids(m.s, &job, &ids, &why), ERR_UNSUPPORTED);
+	assert_string_equal(why, "request_template");
+	buf_done(&b);
+	done(&m);
+}
+
+/* The same chat, the same beginning, one memory of stretches: what comes out is each template's own. */
+static void templates_share_no_ids(void **state)
+{
+	static const char *const TEMPLATES[] = { "a<s>{{ messages[0].content }}<s>b", "a<s>{{ messages[0].content }} <s>b", "{{ messages[0].content }}", "" };
+	struct tok_memo *memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 4 << 20, .least_bytes = 16 });
+	struct model m = { 0 };
+	struct buf b;
+	const char *why = NULL;
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR("a<s>{{ messages[0].content }}<s>c")), ERR_OK);
+	buf_init(&b, 1 << 20);
+	for (size_t i = 0; i < 3 * ARRAY_LEN(TEMPLATES); i++) {
+		struct text_ids *with = NULL, *without = NULL;
+		buf_clear(&b);
+		must(buf_printf(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"%0200d\"}],\"chat_template\":\"%s\"}", 1, TEMPLATES[i % ARRAY_LEN(TEMPLATES)]) == ERR_OK);
+		struct text_local_job job = chat(buf_str(&b));
+		assert_int_equal(text_local_ids(m.s, &job, &without, &why), ERR_OK);
+		job.memo = memo;
+		assert_int_equal(text_local_ids(m.s, &job, &with, &why), ERR_OK);
+		assert_int_equal(with->prompts[0].n, without->prompts[0].n);
+		assert_memory_equal(with->prompts[0].ids, without->prompts[0].ids, without->prompts[0].n * sizeof(uint32_t));
+		text_ids_unref(with);
+		text_ids_unref(without);
+	}
+	assert_true(tok_memo_stats(memo).known_bytes > 0);
+	tok_memo_unref(memo);
+	buf_done(&b);
+	done(&m);
+}
+
 /* ---- templates and special tokens */
 
 static void templates_by_name(void **state)
@@ -820,7 +930,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
 		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
 		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(prompts_are_cut_as_by_the_worker), cmocka_unit_test(what_is_not_sure_about_a_cut_is_left),
-		cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(templates_by_name),
+		cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(a_request_brings_its_template), cmocka_unit_test(a_template_may_be_asked_for_by_name), cmocka_unit_test(a_hostile_template_ends), cmocka_unit_test(templates_share_no_ids), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(images_in_text), cmocka_unit_test(images_in_lists), cmocka_unit_test(images_first), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
