@@ -7,8 +7,6 @@
 #include "tok/memo.h"
 #include "tok/tok_priv.h"
 
-enum { BATCH = 16 };
-
 struct run {
 	const struct tok *t;
 	struct tok_scratch *s;
@@ -16,18 +14,24 @@ struct run {
 	size_t known_bytes, new_bytes; /* of text */
 	const uint8_t *end; /* of the bytes that may be read behind a word */
 	bool mid_text; /* it continues the text before a plain cut */
-	size_t n_waiting; /* words whose cache line is on its way */
-	struct waiting {
-		const uint8_t *p;
-		uint64_t key[2];
-		struct tok_cache_entry *set;
-	} waiting[BATCH];
+	struct tok_ends ends[TOK_MAX_STAGES];
+	struct word {
+		struct str text;
+		struct word_key {
+			uint64_t a, b;
+		} key, tail; /* tail: of a word too long for one key */
+		struct tok_cache_entry *set; /* NULL: too long for the cache */
+	} words[TOK_ENDS];
 };
 
 /* ---- scratch */
 
 enum { KEEP_BYTES = 4 << 20 }; /* working memory that survives a long text */
-enum { WORD_BYTES = 15, WORD_IDS = 6, ID_BITS = 20 }; /* what a cache entry holds */
+enum {
+	WORD_BYTES = 15,
+	WORD_IDS = 6,
+	ID_BITS = 20
+}; /* what a cache entry holds; a word of twice as many bytes or ids takes both of a set */
 enum { SET_BYTES = 64 }; /* two entries; so aligned, a line of the processor's */
 
 struct tok_scratch *tok_scratch_new(const struct tok *t, size_t cache_bytes)
@@ -74,100 +78,123 @@ void tok_ids_done(struct tok_ids *ids) { VEC_FREE(ids); }
 
 /* ---- words */
 
-/* Up to 15 bytes and their number, as a key of 16. end: of what may be read. */
-static inline void word_key(const uint8_t *p, size_t n, const uint8_t *end, uint64_t key[2])
+/* n bytes, 15 at most, and the length of the word that they are of. end: of what may be read. */
+static inline struct word_key key_of(const uint8_t *p, size_t n, const uint8_t *end, size_t length)
 {
 	uint8_t copy[16] = { 0 };
 	if (end - p < 16)
 		p = memcpy(copy, p, n);
-	uint64_t a, b;
-	memcpy(&a, p, 8);
-	memcpy(&b, p + 8, 8);
+	struct word_key k;
+	memcpy(&k.a, p, 8);
+	memcpy(&k.b, p + 8, 8);
 	size_t head = MIN(n, 8), tail = n - head;
-	key[0] = a & UINT64_MAX >> (64 - 8 * head);
-	key[1] = (b & ~(UINT64_MAX << 8 * tail)) | (uint64_t)n << 56;
+	k.a &= UINT64_MAX >> (64 - 8 * head);
+	k.b = (k.b & ~(UINT64_MAX << 8 * tail)) | (uint64_t)length << 56;
+	return k;
 }
 
 /* A product's upper bits depend on every byte of the key, its lower ones only on the first. */
-static inline struct tok_cache_entry *cache_set(struct tok_scratch *s, const uint64_t key[2])
+static inline uint64_t mixed(struct word_key k) { return (k.a ^ k.b * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u; }
+static inline struct tok_cache_entry *set_of(struct tok_scratch *s, uint64_t h)
 {
-	uint64_t h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
 	return s->cache + 2 * (__builtin_bswap64(h) & s->cache_mask);
 }
 
+static inline bool is_key(const struct tok_cache_entry *e, struct word_key k) { return e->key[0] == k.a && e->key[1] == k.b; }
+
 static inline void push_id(struct tok_ids *ids, uint32_t id) { VEC_PUSH(ids, id); }
+
+static inline void put_six(const struct tok_cache_entry *e, uint32_t *out)
+{
+	const uint64_t mask = (1u << ID_BITS) - 1;
+	for (size_t i = 0; i < WORD_IDS; i++)
+		out[i] = (uint32_t)(e->ids[i / 3] >> (i % 3 * ID_BITS) & mask);
+}
 
 static inline void push_cached(const struct tok_cache_entry *e, struct tok_ids *ids)
 {
 	const uint64_t mask = (1u << ID_BITS) - 1;
 	size_t n = e->ids[0] >> 60;
-	if (ids->n + WORD_IDS > ids->cap) {
+	if (ids->n + 2 * WORD_IDS > ids->cap) {
 		ids->cap = MAX(ids->cap * 2, ids->n + 64);
 		ids->p = must_realloc(ids->p, ids->cap * sizeof(*ids->p));
 	}
 	uint32_t *out = ids->p + ids->n;
 	out[0] = (uint32_t)(e->ids[0] & mask);
 	out[1] = (uint32_t)(e->ids[0] >> ID_BITS & mask);
-	if (n > 2) {
-		out[2] = (uint32_t)(e->ids[0] >> 2 * ID_BITS & mask);
-		out[3] = (uint32_t)(e->ids[1] & mask);
-		out[4] = (uint32_t)(e->ids[1] >> ID_BITS & mask);
-		out[5] = (uint32_t)(e->ids[1] >> 2 * ID_BITS & mask);
-	}
+	if (n > 2)
+		put_six(e, out);
+	if (n > WORD_IDS)
+		put_six(e + 1, out + WORD_IDS);
 	ids->n += n;
 }
 
-static void cache_put(struct tok_cache_entry *set, const uint64_t key[2], const uint32_t *ids, size_t n)
+/* A short word moves the one before it to the second place. The tail of a long word is no key of a short one: of its length. */
+static void cache_put(const struct word *w, const uint32_t *ids, size_t n)
 {
-	struct tok_cache_entry e = { .key = { key[0], key[1] } };
+	struct tok_cache_entry e[2] = { { .key = { w->key.a, w->key.b } }, { .key = { w->tail.a, w->tail.b } } };
 	for (size_t i = 0; i < n; i++)
-		e.ids[i / 3] |= (uint64_t)ids[i] << (i % 3 * ID_BITS);
-	e.ids[0] |= (uint64_t)n << 60;
-	set[1] = set[0];
-	set[0] = e;
+		e[i / WORD_IDS].ids[i % WORD_IDS / 3] |= (uint64_t)ids[i] << (i % 3 * ID_BITS);
+	e[0].ids[0] |= (uint64_t)n << 60;
+	w->set[1] = w->text.n > WORD_BYTES ? e[1] : w->set[0];
+	w->set[0] = e[0];
 }
 
-static void __attribute__((noinline)) new_word(struct run *r, const struct waiting *w)
+static void __attribute__((noinline)) new_word(struct run *r, const struct word *w)
 {
 	size_t before = r->ids->n;
-	tok_word(r->t, r->s, (struct str){ (const char *)w->p, w->key[1] >> 56 }, r->ids);
+	tok_word(r->t, r->s, w->text, r->ids);
 	size_t made = r->ids->n - before;
-	if (made <= WORD_IDS)
-		cache_put(w->set, w->key, made ? r->ids->p + before : NULL, made); /* nothing in the vocabulary: no ids at all yet */
+	if (w->set && made <= (w->text.n > WORD_BYTES ? 2 : 1) * WORD_IDS)
+		cache_put(w, made ? r->ids->p + before : NULL, made); /* nothing in the vocabulary: no ids at all yet */
 }
 
-/* The ids of the words that wait, in their order. */
-static void settle_words(struct run *r)
+static void __attribute__((noinline)) ask_long(struct run *r, struct word *w)
 {
-	for (size_t i = 0; i < r->n_waiting; i++) {
-		const struct waiting *w = &r->waiting[i];
-		const struct tok_cache_entry *e = w->set;
-		if (e[0].key[0] == w->key[0] && e[0].key[1] == w->key[1])
-			push_cached(e, r->ids);
-		else if (e[1].key[0] == w->key[0] && e[1].key[1] == w->key[1])
-			push_cached(e + 1, r->ids);
+	const uint8_t *p = (const uint8_t *)w->text.p;
+	size_t n = w->text.n;
+	w->set = NULL;
+	if (n > 2 * WORD_BYTES || !r->s->cache)
+		return;
+	w->key = key_of(p, WORD_BYTES, r->end, n);
+	w->tail = key_of(p + n - WORD_BYTES, WORD_BYTES, r->end, n);
+	w->set = set_of(r->s, mixed((struct word_key){ mixed(w->key) ^ w->tail.a, w->tail.b }));
+}
+
+static void __attribute__((noinline)) settle_long(struct run *r, const struct word *w)
+{
+	if (w->set && is_key(w->set, w->key) && is_key(w->set + 1, w->tail))
+		push_cached(w->set, r->ids);
+	else
+		new_word(r, w);
+}
+
+/* The ids of the words that end there, the first one beginning at p. The cache is larger than the processor's: all their lines are asked for first. */
+static void words(struct run *r, const uint8_t *p, const struct tok_ends *ends)
+{
+	size_t most = r->s->cache ? WORD_BYTES : 0;
+	for (size_t i = 0; i < ends->n; p = ends->p[i++]) {
+		struct word *w = &r->words[i];
+		w->text = (struct str){ (const char *)p, (size_t)(ends->p[i] - p) };
+		if (w->text.n > most) {
+			ask_long(r, w);
+			continue;
+		}
+		w->key = key_of(p, w->text.n, r->end, w->text.n);
+		w->set = set_of(r->s, mixed(w->key));
+		__builtin_prefetch(w->set);
+	}
+	for (size_t i = 0; i < ends->n; i++) {
+		const struct word *w = &r->words[i];
+		if (w->text.n > most)
+			settle_long(r, w);
+		else if (is_key(w->set, w->key))
+			push_cached(w->set, r->ids);
+		else if (is_key(w->set + 1, w->key))
+			push_cached(w->set + 1, r->ids);
 		else
 			new_word(r, w);
 	}
-	r->n_waiting = 0;
-}
-
-/* The cache is larger than the processor's: words wait in a short queue while their lines come. */
-static inline void word(struct run *r, const uint8_t *p, const uint8_t *end)
-{
-	size_t n = (size_t)(end - p);
-	if (n > WORD_BYTES || !r->s->cache) {
-		settle_words(r);
-		tok_word(r->t, r->s, (struct str){ (const char *)p, n }, r->ids);
-		return;
-	}
-	if (r->n_waiting == BATCH)
-		settle_words(r);
-	struct waiting *w = &r->waiting[r->n_waiting++];
-	w->p = p;
-	word_key(p, n, r->end, w->key);
-	w->set = cache_set(r->s, w->key);
-	__builtin_prefetch(w->set);
 }
 
 /* ---- splitting */
@@ -176,15 +203,15 @@ static inline void word(struct run *r, const uint8_t *p, const uint8_t *end)
 static void split(struct run *r, size_t stage, const uint8_t *p, const uint8_t *end)
 {
 	const struct tok *t = r->t;
-	bool last = stage + 1 == t->n_stages;
-	struct tok_ends ends;
-	while (p < end) {
-		t->stages[stage]->split(&t->classes, p, end, &ends);
-		for (size_t i = 0; i < ends.n; p = ends.p[i++])
-			if (last)
-				word(r, p, ends.p[i]);
-			else
-				split(r, stage + 1, p, ends.p[i]);
+	struct tok_ends *ends = &r->ends[stage];
+	for (; p < end; p = ends->p[ends->n - 1]) {
+		t->stages[stage]->split(&t->classes, p, end, ends);
+		if (stage + 1 == t->n_stages) {
+			words(r, p, ends);
+			continue;
+		}
+		for (size_t i = 0; i < ends->n; i++)
+			split(r, stage + 1, i ? ends->p[i - 1] : p, ends->p[i]);
 	}
 }
 
@@ -208,24 +235,28 @@ static inline bool may_cut(const struct tok *t, const uint8_t *text, const uint8
 	return *p == ' ' && p[-1] != ' ' && !crossing_at(t, text, p, end);
 }
 
-/* A spaced text (U+2581 and the space are both the byte 0x20) in words that begin with their spaces. */
+/* The end of the word at p of a spaced text (U+2581 and the space are both the byte 0x20): words begin with their spaces. */
+static inline const uint8_t *spaced_end(const struct tok *t, const uint8_t *text, const uint8_t *p, const uint8_t *end)
+{
+	p++;
+	if (t->split_spaces)
+		while (p < end && *p != ' ')
+			p++;
+	else if (t->cut_words)
+		while (p < end && !may_cut(t, text, p, end))
+			p++;
+	else
+		p = end;
+	return p;
+}
+
 static void split_spaces(struct run *r, const uint8_t *text, const uint8_t *end)
 {
-	const struct tok *t = r->t;
-	const uint8_t *p = text;
-	while (p < end) {
-		const uint8_t *q = p + 1;
-		if (t->split_spaces) {
-			while (q < end && *q != ' ')
-				q++;
-		} else if (!t->cut_words) {
-			q = end;
-		} else {
-			while (q < end && !may_cut(t, text, q, end))
-				q++;
-		}
-		word(r, p, q);
-		p = q;
+	struct tok_ends *ends = &r->ends[0];
+	for (const uint8_t *p = text, *q; p < end; p = q) {
+		for (ends->n = 0, q = p; q < end && ends->n < TOK_ENDS;)
+			ends->p[ends->n++] = q = spaced_end(r->t, text, q, end);
+		words(r, p, ends);
 	}
 }
 
@@ -257,8 +288,7 @@ static enum err encode_rest(struct run *r, struct str text, bool start)
 		return ERR_OK;
 	r->end = (const uint8_t *)text.p + text.n;
 	if (t->kind == TOK_BYTES) {
-		split(r, 0, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
-		settle_words(r);
+		split(r, 0, (const uint8_t *)text.p, r->end);
 		return ERR_OK;
 	}
 	if (t->late_spaces) {
@@ -268,8 +298,7 @@ static enum err encode_rest(struct run *r, struct str text, bool start)
 		text = buf_str(&r->s->spaced);
 		r->end = (const uint8_t *)text.p + text.n;
 	}
-	split_spaces(r, (const uint8_t *)text.p, (const uint8_t *)text.p + text.n);
-	settle_words(r);
+	split_spaces(r, (const uint8_t *)text.p, r->end);
 	return ERR_OK;
 }
 
