@@ -116,6 +116,18 @@ def the_other_verbs_call_their_scripts(h):
     assert h.run("dev", "fmt", "src/a.c")[2].splitlines()[-1] == "clang-format -i src/a.c"
 
 
+def real_workers_are_proven_by_the_script_that_is_named(h):
+    shutil.copy(ROOT / "test/vllm/run.sh", h.tree / "test/vllm/run.sh")
+    h.script("bin/npm", NOTE)
+    h.script("test/vllm/install.sh", NOTE)
+    h.script("cache/kvasir/vllm/venv/bin/python", NOTE)
+    for words, scripts in (([], ["sim_equal.py", "drive.py"]), (["--only", "full"], ["drive.py"]), (["--pooling"], ["pooling.py"]), (["--images", "--seed", "1"], ["images.py"])):
+        code, said, calls = h.run("dev", "test-vllm", *words)
+        ran = [line for line in calls.splitlines() if line.startswith("python ")]
+        assert code == 0 and [line.split()[2] for line in ran] == [f"test/vllm/{s}" for s in scripts], (said, calls)
+        assert ran[-1].endswith(" ".join(w for w in words if w not in ("--pooling", "--images"))), ran
+
+
 def ci_runs_lint_and_tests_and_fails_with_either(h):
     was = (h.tree / "dev").read_text()
     for bad, code in (("", 0), ("lint", 1), ("test", 1)):
@@ -169,7 +181,7 @@ def stale_pages_are_seen(h):
 def main():
     failed = 0
     tests = [help_and_wrong_words, build_installs_configures_compiles_and_publishes, test_runs_everything_under_release_and_again_under_asan,
-             lint_holds_the_rules_and_the_generated_pages, the_other_verbs_call_their_scripts, ci_runs_lint_and_tests_and_fails_with_either, what_is_missing_is_installed,
+             lint_holds_the_rules_and_the_generated_pages, the_other_verbs_call_their_scripts, real_workers_are_proven_by_the_script_that_is_named, ci_runs_lint_and_tests_and_fails_with_either, what_is_missing_is_installed,
              stale_pages_are_seen]
     with tempfile.TemporaryDirectory() as folder:
         for i, test in enumerate(tests):

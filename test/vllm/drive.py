@@ -317,40 +317,35 @@ def one_model(args, name, logs):
     return ok
 
 
+def show(run):
+    """40 requests, a line each; on how many predicted = reported"""
+    traffic, exact = Traffic(3, False), 0
+    print(f"   {'kind':12s} {'worker':24s} {'why':8s} {'prompt':>7s} {'predicted':>10s} {'reported':>9s}   (cached tokens)")
+    for _ in range(40):
+        api, body, chat = traffic.next()
+        answer, cached, prompt, rid, worker = run.send(api, body, stream=True)
+        hit, receipt = run.predicted(rid)
+        exact += hit == cached
+        traffic.over(api, body, chat, answer)
+        print(f"   {'chat turn' if chat is not None else api:12s} {worker:24s} {receipt['reason']:8s} {prompt:7d} {hit:10d} {cached:9d}{'' if hit == cached else '   differs'}", flush=True)
+    print(f"   predicted = reported on {exact} of 40")
+    return exact
+
+
 def demo(args, logs):
     """two real workers, some traffic request by request, then everything stays until Ctrl-C"""
     model, flags, *_ = MODELS["full"]
     print(f"== two real vLLM workers on the CPU ({model}), Kvasir in front; a minute or two to boot", flush=True)
     workers = [fleet.Worker(args.dir, model, f"demo{i}", flags, logs, "tiny") for i in range(2)]
-    gateway, exact = None, 0
+    exact = 0
     try:
-        for w in workers:
-            w.start()
-        for w in workers:
-            fleet.wait_for(f"vLLM (log {w.log})", w.ready, 600)
-        gateway = fleet.Gateway([w.url for w in workers], logs)
-        fleet.wait_for("Kvasir", lambda: len(gateway.healthy()) == 2, 60)
-        run, traffic = Run(gateway, "tiny"), Traffic(3, False)
-        print(f"   {'kind':12s} {'worker':24s} {'why':8s} {'prompt':>7s} {'predicted':>10s} {'reported':>9s}   (cached tokens)")
-        for i in range(40):
-            api, body, chat = traffic.next()
-            answer, cached, prompt, rid, worker = run.send(api, body, stream=True)
-            hit, receipt = run.predicted(rid)
-            exact += hit == cached
-            traffic.over(api, body, chat, answer)
-            print(f"   {'chat turn' if chat is not None else api:12s} {worker:24s} {receipt['reason']:8s} {prompt:7d} {hit:10d} {cached:9d}{'' if hit == cached else '   differs'}", flush=True)
-        print(f"   predicted = reported on {exact} of 40")
-        print(f"== left running until Ctrl-C: gateway {gateway.url}/v1 (model tiny), admin {gateway.admin}, workers {workers[0].url} {workers[1].url}", flush=True)
-        if not args.no_wait:
-            while gateway.process.poll() is None:
+        with fleet.running(workers, logs) as gateway:
+            exact = show(Run(gateway, "tiny"))
+            print(f"== left running until Ctrl-C: gateway {gateway.url}/v1 (model tiny), admin {gateway.admin}, workers {workers[0].url} {workers[1].url}", flush=True)
+            while not args.no_wait and gateway.process.poll() is None:
                 time.sleep(0.5)
     except KeyboardInterrupt:
         print()
-    finally:
-        if gateway:
-            gateway.stop()
-        for w in workers:
-            w.kill()
     return exact >= 0.95 * 40
 
 

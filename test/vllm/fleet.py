@@ -1,5 +1,6 @@
 """Real vLLM workers, a byte-recording proxy before each, and a Kvasir in front: started and stopped by pid."""
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -23,6 +24,11 @@ def free_port():
 def get(url, timeout=5):
     with urllib.request.urlopen(url, timeout=timeout) as r:
         return r.read().decode()
+
+
+def metric(url, begin):
+    """the sum over the series whose line begins so"""
+    return sum(float(l.rsplit(" ", 1)[1]) for l in get(url + "/metrics").splitlines() if l.startswith(begin))
 
 
 def wait_for(what, fn, seconds):
@@ -75,7 +81,7 @@ class Worker:
         self.process = None
 
     def metric(self, name):
-        return sum(float(l.rsplit(" ", 1)[1]) for l in get(self.url + "/metrics").splitlines() if l.startswith(name + "{"))
+        return metric(self.url, name + "{")
 
 
 class Proxy:
@@ -136,6 +142,9 @@ class Gateway:
     def healthy(self):
         return [w for w in self.workers() if w["state"] == "healthy" and w["models"]]
 
+    def metric(self, begin):
+        return metric(self.admin, begin)
+
     def decision(self, request_id):
         return json.loads(get(f"{self.admin}/api/v1/decisions/{request_id}"))
 
@@ -146,6 +155,25 @@ class Gateway:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+
+
+@contextlib.contextmanager
+def running(workers, logs, args=()):
+    """the workers, up, and a Kvasir in front of them; whatever happens, all are ended"""
+    gateway = None
+    try:
+        for w in workers:
+            w.start()
+        for w in workers:
+            wait_for(f"vLLM (log {w.log})", w.ready, 900)
+        gateway = Gateway([w.url for w in workers], logs, args)
+        wait_for("Kvasir", lambda: len(gateway.healthy()) == len(workers), 60)
+        yield gateway
+    finally:
+        if gateway:
+            gateway.stop()
+        for w in workers:
+            w.kill()
 
 
 def log_folder():

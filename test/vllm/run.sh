@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ./dev test-vllm: the gateway in front of real vLLM workers on the CPU. Not part of ./dev test: needs about 5 GB of disk,
-# 6 GB of memory and some ten minutes. KVASIR_VLLM_DIR: where vLLM is or goes (default: the cache folder, outside the tree).
+# 6 GB of memory and some ten minutes; --pooling and --images three and five with one worker at a time. KVASIR_VLLM_DIR: where vLLM is or goes (default: the cache folder, outside the tree).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 dir=${KVASIR_VLLM_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/kvasir/vllm}
@@ -15,4 +15,8 @@ if [ "$#" -eq 0 ]; then
     echo "== the simulator against a real worker: the same requests and events, shapes compared"
     "$dir/venv/bin/python" -B test/vllm/sim_equal.py --dir "$dir"
 fi
-exec "$dir/venv/bin/python" -B test/vllm/drive.py --dir "$dir" "$@"
+case "${1:-}" in
+    --pooling|--images) script=${1#--}; shift ;;
+    *) script=drive ;;
+esac
+exec "$dir/venv/bin/python" -B "test/vllm/$script.py" --dir "$dir" "$@"
