@@ -120,9 +120,10 @@ bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range
 			if (!q)
 				return false;
 			i = (size_t)(q - p);
-		} else if (t->root[p[i]] == TOK_NONE) {
-			continue;
 		}
+		while (t->root[p[i]] == TOK_NONE)
+			if (++i == where.upto)
+				return false;
 		if (match_at(t, text, i, ret_m))
 			return true;
 	}

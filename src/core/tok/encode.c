@@ -235,7 +235,8 @@ static inline bool may_cut(const struct tok *t, const uint8_t *text, const uint8
 	return *p == ' ' && p[-1] != ' ' && !crossing_at(t, text, p, end);
 }
 
-/* The end of the word at p of a spaced text (U+2581 and the space are both the byte 0x20): words begin with their spaces. */
+/* The end of the word at p of a spaced text (U+2581 and the space are both the byte 0x20): words begin with their spaces. Nobody has
+ * to cut where he may: between two letters it is not tried. */
 static inline const uint8_t *spaced_end(const struct tok *t, const uint8_t *text, const uint8_t *p, const uint8_t *end)
 {
 	p++;
@@ -243,8 +244,10 @@ static inline const uint8_t *spaced_end(const struct tok *t, const uint8_t *text
 		while (p < end && *p != ' ')
 			p++;
 	else if (t->cut_words)
-		while (p < end && !may_cut(t, text, p, end))
-			p++;
+		while (p < end && !may_cut(t, text, p, end)) {
+			const uint8_t *q = tok_ascii_letters(p, end, false);
+			p = q > p ? q : p + 1;
+		}
 	else
 		p = end;
 	return p;
@@ -262,15 +265,25 @@ static void split_spaces(struct run *r, const uint8_t *text, const uint8_t *end)
 
 /* ---- pieces */
 
+#define MARK "\xe2\x96\x81"
+
+/* memchr passes far more bytes at once than memmem with so short a needle. */
+static const char *next_mark(struct str text)
+{
+	const char *end = text.p + text.n, *q = text.p;
+	while ((q = memchr(q, MARK[0], (size_t)(end - q))) && !(end - q >= 3 && memcmp(q, MARK, 3) == 0))
+		q++;
+	return q;
+}
+
 /* Writes text with U+2581 and the space as 0x20, maybe one more before it. */
 static enum err put_spaced(struct str text, bool prepend_any, bool prepend_missing, struct buf *b)
 {
-	static const char MARK[] = "\xe2\x96\x81";
-	bool spaced = str_starts(text, STR(" ")) || str_starts(text, STR("\xe2\x96\x81"));
+	bool spaced = str_starts(text, STR(" ")) || str_starts(text, STR(MARK));
 	if (text.n && (prepend_any || (prepend_missing && !spaced)))
 		TRY(buf_add_byte(b, ' '));
 	while (text.n) {
-		const char *q = memmem(text.p, text.n, MARK, 3);
+		const char *q = next_mark(text);
 		size_t n = q ? (size_t)(q - text.p) : text.n;
 		TRY(buf_add(b, str_sub(text, 0, n)));
 		if (q)

@@ -3,15 +3,10 @@
  * A scanner gives the end of the piece that begins at p, whether a match of the regex or the gap between two. Families
  * share a body whose parameters are constants, so that the compiler makes a scanner of each. The regex's own text is the
  * specification; the tests run a slow matcher of it against these. */
-#include <string.h>
-
 #include "tok/tok_priv.h"
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lowest byte of eight is the first");
 
 #define BIT(c) (1u << (c))
 #define IN(set, c) (((set) >> (c)) & 1u)
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 enum {
 	SET_LO = BIT(TOK_LO) | BIT(TOK_LO_HAN),
@@ -39,30 +34,12 @@ ALWAYS_INLINE const uint8_t *run(const struct tok_table *k, const uint8_t *p, co
 	return p;
 }
 
-/* ---- ASCII letters, eight bytes at once */
-
-/* The end of the ASCII letters at p; of small ones only, or of both. */
-ALWAYS_INLINE const uint8_t *ascii_letters(const uint8_t *p, const uint8_t *end, bool small)
-{
-	const uint64_t each = 0x0101010101010101u, high = 0x80 * each, fold = small ? 0 : 0x20 * each;
-	for (uint64_t x; (size_t)(end - p) >= sizeof(x); p += sizeof(x)) {
-		memcpy(&x, p, sizeof(x));
-		uint64_t low = (x | fold) & ~high; /* no sum of a byte reaches the next one */
-		uint64_t others = (~(low + (0x80 - 'a') * each) | (low + (0x7f - 'z') * each) | x) & high;
-		if (others)
-			return p + __builtin_ctzll(others) / 8;
-	}
-	while (p < end && (uint8_t)((*p | (small ? 0 : 0x20)) - 'a') < 26)
-		p++;
-	return p;
-}
-
 /* run() of a set with all ASCII letters and nothing else of ASCII. */
 ALWAYS_INLINE const uint8_t *letters(const struct tok_table *k, const uint8_t *p, const uint8_t *end, uint32_t set)
 {
 	size_t n;
 	for (;;) {
-		const uint8_t *q = p = ascii_letters(p, end, false);
+		const uint8_t *q = p = tok_ascii_letters(p, end, false);
 		while (q < end && *q >= 0x80 && IN(set, tok_class_at(k, q, &n)))
 			q += n;
 		if (q == p)
@@ -205,7 +182,7 @@ ALWAYS_INLINE const uint8_t *cased_word(const struct tok_table *k, const uint8_t
 	size_t n;
 	while (q < end && (uint8_t)(*q - 'A') < 26)
 		q++;
-	plain = ascii_letters(q, end, true);
+	plain = tok_ascii_letters(q, end, true);
 	if (plain == end || *plain < 0x80) {
 		*ret_small = plain > q;
 		return plain > p ? plain : NULL;

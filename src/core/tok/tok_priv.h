@@ -3,6 +3,8 @@
 #ifndef TOK_TOK_PRIV_H
 #define TOK_TOK_PRIV_H
 
+#include <string.h>
+
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -80,6 +82,23 @@ static inline enum tok_class tok_class_at(const struct tok_table *t, const uint8
 		return (enum tok_class)t->blocks[p[0]];
 	}
 	return (enum tok_class)tok_table_get(t, tok_cp(p, n));
+}
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+/* The end of the ASCII letters at p, of small ones only or of both, eight bytes at once. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lowest byte of eight is the first");
+ALWAYS_INLINE const uint8_t *tok_ascii_letters(const uint8_t *p, const uint8_t *end, bool small)
+{
+	const uint64_t each = 0x0101010101010101u, high = 0x80 * each, fold = small ? 0 : 0x20 * each;
+	for (uint64_t x; (size_t)(end - p) >= sizeof(x); p += sizeof(x)) {
+		memcpy(&x, p, sizeof(x));
+		uint64_t low = (x | fold) & ~high; /* no sum of a byte reaches the next one */
+		uint64_t others = (~(low + (0x80 - 'a') * each) | (low + (0x7f - 'z') * each) | x) & high;
+		if (others)
+			return p + __builtin_ctzll(others) / 8;
+	}
+	while (p < end && (uint8_t)((*p | (small ? 0 : 0x20)) - 'a') < 26)
+		p++;
+	return p;
 }
 /* The start of the character before p. */
 static inline const uint8_t *tok_back(const uint8_t *p)
