@@ -149,6 +149,20 @@ static void check_count(struct conf_draft *d)
 		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("workers"), "%zu workers are named: at most %d are allowed in one process", n, BRAIN_MAX_WORKERS);
 }
 
+/* Is it ours to write over? NULL: yes. */
+static const char *file_fault(const char *path)
+{
+	struct buf b;
+	enum err e = io_file_beginning(path, sizeof(CONF_INDEX_FILE_BEGINS) - 1, &b);
+	if (e == ERR_UNSUPPORTED)
+		return io_path_kind(path) == IO_PATH_DIR ? "is a folder: must be a file" : "is no plain file: must be one";
+	if (e != ERR_OK)
+		return e == ERR_NOT_FOUND ? NULL : "cannot be read";
+	bool ours = b.n == 0 || str_eq(buf_str(&b), STR(CONF_INDEX_FILE_BEGINS));
+	buf_done(&b);
+	return ours ? NULL : "is another file, and would be written over: must be an index of kvasir, or not there";
+}
+
 /* At the start, not when it is written. */
 static void check_index_file(struct conf_draft *d)
 {
@@ -156,8 +170,9 @@ static void check_index_file(struct conf_draft *d)
 	if (d->c->opts.feed.index_file.n == 0)
 		return;
 	const char *folder = slash == NULL ? "." : slash == path ? "/" : arena_printf(&d->c->arena, "%.*s", (int)(slash - path), path);
-	if (io_path_kind(path) == IO_PATH_DIR)
-		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("events.indexFile"), "%s is a folder: must be a file", path);
+	const char *fault = file_fault(path);
+	if (fault)
+		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("events.indexFile"), "%s %s", path, fault);
 	else if (io_path_kind(folder) != IO_PATH_DIR)
 		conf_fault_add(d->faults, (struct conf_place){ 0 }, STR("events.indexFile"), "there is no folder %s", folder);
 }

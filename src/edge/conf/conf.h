@@ -57,6 +57,8 @@ struct conf_sources {
 	                                      * have bad lines, accelerators without a profile (kvasir check) */
 };
 
+#define CONF_INDEX_FILE_BEGINS "kvasir index "   /* what --index-file names begins so, or is empty, or not there: nothing else is written over */
+
 /* NULL when there was a fault. `generation` numbers the result. */
 struct conf *conf_load(const struct conf_sources *s, uint64_t generation, struct conf_faults *faults);
 struct conf *conf_ref(struct conf *c);

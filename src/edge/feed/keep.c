@@ -10,7 +10,7 @@
 #include "io/file.h"
 #include "io/folder.h"
 
-#define FIRST_LINE "kvasir index 1\n"
+#define FIRST_LINE CONF_INDEX_FILE_BEGINS "1\n"
 #define FILE_MAX_BYTES ((size_t)16 << 30)
 
 struct part_head { uint64_t n_url, rank, n; };
@@ -121,7 +121,7 @@ static bool add_part(struct buf *file, const struct feed_worker *w, uint32_t ran
 
 static size_t bytes_needed(const struct feed *f)
 {
-	size_t n = sizeof(FIRST_LINE) + sizeof(uint64_t);
+	size_t n = sizeof(FIRST_LINE) + sizeof(uint64_t) + (f->kept != NULL ? f->kept->file.n : 0);
 	LIST_FOR(&f->workers, it) {
 		const struct feed_worker *w = container_of(it, struct feed_worker, node);
 		for (uint32_t r = 0; r < w->n_ranks; r++)
@@ -130,27 +130,66 @@ static size_t bytes_needed(const struct feed *f)
 	return n;
 }
 
-static size_t add_parts(const struct feed *f, struct buf *file)
+/* What was read and nothing newer is known of: its worker was not reached yet, or no replay has ended. */
+static size_t add_unproven(const struct feed_kept *k, const struct map *written, struct buf *file)
 {
-	size_t parts = 0;
-	LIST_FOR(&f->workers, it) {
-		const struct feed_worker *w = container_of(it, struct feed_worker, node);
-		for (uint32_t r = 0; r < w->n_ranks; r++)
-			parts += add_part(file, w, r);
-	}
+	struct part_head h;
+	struct str url, saved;
+	uint64_t one;
+	size_t parts = 0, at = sizeof(FIRST_LINE) - 1, from = at;
+	for (; part_at(parts_of(&k->file), &at, &h, &url, &saved); from = at)
+		if (!map_get(written, part_key(url, (uint32_t)h.rank), &one))
+			parts += buf_add(file, str_sub(parts_of(&k->file), from, at - from)) == ERR_OK;
 	return parts;
 }
 
-/* Beside it first: who reads it finds the old one or the new one, whole. */
-static enum err replace(const char *path, struct str text)
+static size_t add_parts(const struct feed *f, struct buf *file)
 {
-	char *fresh = must_malloc(strlen(path) + sizeof(".new"));
-	memcpy(fresh, path, strlen(path));
-	memcpy(fresh + strlen(path), ".new", sizeof(".new"));
+	struct map written;
+	map_init(&written);
+	LIST_FOR(&f->workers, it) {
+		const struct feed_worker *w = container_of(it, struct feed_worker, node);
+		for (uint32_t r = 0; r < w->n_ranks; r++)
+			if (add_part(file, w, r))
+				map_put(&written, part_key(w->conf.url, r), 1);
+	}
+	size_t parts = written.n + (f->kept != NULL ? add_unproven(f->kept, &written, file) : 0);
+	map_done(&written);
+	return parts;
+}
+
+static char *beside(const char *path, const char *suffix)
+{
+	size_t n = strlen(path), n_suffix = strlen(suffix) + 1;
+	char *p = must_malloc(n + n_suffix);
+	memcpy(p, path, n);
+	memcpy(p + n, suffix, n_suffix);
+	return p;
+}
+
+/* Beside it first: who reads it finds the old one or the new one, whole. */
+static enum err write_and_move(const char *fresh, const char *path, struct str text)
+{
 	enum err e = io_file_write(fresh, text);
 	if (e == ERR_OK)
 		e = io_path_move(fresh, path);
+	if (e != ERR_OK && io_file_remove(fresh) != ERR_OK)      /* half of it would fill what is full already */
+		LOG_WARN("index_half_left", "path=%s", fresh);
+	return e;
+}
+
+/* One gateway at a time; another that ends now writes none. */
+static enum err replace(const char *path, struct str text)
+{
+	char *fresh = beside(path, ".new"), *lock = beside(path, ".lock");
+	struct io_lock *held;
+	enum err e = io_lock_take(lock, &held);
+	if (e == ERR_OK) {
+		e = write_and_move(fresh, path, text);
+		io_lock_drop(held);
+	}
 	free(fresh);
+	free(lock);
 	return e;
 }
 
@@ -171,6 +210,6 @@ void feed_keep(const struct feed *f)
 	if (e == ERR_OK)
 		LOG_INFO("index_written", "path=%s ranks=%zu bytes=%zu", path, parts, file.n);
 	else
-		LOG_ERROR("index_not_written", "path=%s bytes=%zu why=\"%s\"", path, file.n, err_text(e));
+		LOG_ERROR("index_not_written", "path=%s bytes=%zu why=\"%s\"", path, file.n, e == ERR_AGAIN ? "another gateway writes it" : err_text(e));
 	buf_done(&file);
 }

@@ -2,6 +2,7 @@
 #include "io/fds.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -43,4 +44,5 @@ void io_fds_fill(void)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)    /* open() takes the lowest */
 		if (fcntl(fd, F_GETFD) < 0)
 			(void)open("/dev/null", O_RDWR);
+	signal(SIGXFSZ, SIG_IGN);
 }

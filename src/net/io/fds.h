@@ -10,7 +10,7 @@ size_t io_fds_raise(void);
 /* Could n more be opened now (n at most 64)? For libraries that abort without. */
 bool io_fds_spare(size_t n);
 /* First thing in a program: where standard input, output or error was closed, /dev/null takes its place, and not a socket that
- * libuv would refuse to close and messages would be written into. */
+ * libuv would refuse to close and messages would be written into. A file that may not grow (ulimit -f) is an error from now on, not a death. */
 void io_fds_fill(void);
 
 #endif

@@ -67,6 +67,27 @@ enum err io_file_read(const char *path, size_t max_bytes, struct buf *ret_buf)
 	return e;
 }
 
+/* O_NONBLOCK as above: what it is shows only when it is open. */
+enum err io_file_beginning(const char *path, size_t most_bytes, struct buf *ret_buf)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_IO;
+	enum err e = fstat(fd, &st) < 0 ? ERR_IO : !S_ISREG(st.st_mode) ? ERR_UNSUPPORTED : ERR_OK;
+	char *room;
+	buf_init(ret_buf, most_bytes);
+	e = e == ERR_OK ? buf_reserve(ret_buf, most_bytes, &room) : e;
+	ssize_t n = e == ERR_OK ? pread(fd, room, most_bytes, 0) : 0;
+	close(fd);
+	if (e != ERR_OK || n < 0) {
+		buf_done(ret_buf);
+		return e != ERR_OK ? e : ERR_IO;
+	}
+	buf_commit(ret_buf, (size_t)n);
+	return ERR_OK;
+}
+
 enum err io_input_read(size_t max_bytes, struct buf *ret_buf) { return read_whole(STDIN_FILENO, max_bytes, ret_buf); }
 
 enum io_path_kind io_path_kind(const char *path)

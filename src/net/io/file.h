@@ -6,6 +6,8 @@
 #include "io/loop.h"
 
 must_use enum err io_file_read(const char *path, size_t max_bytes, struct buf *ret_buf);   /* NOT_FOUND, IO, LIMIT; ret_buf is initialised here */
+/* The first bytes of a plain file; UNSUPPORTED: it is something else (a folder, a device, a pipe). */
+must_use enum err io_file_beginning(const char *path, size_t most_bytes, struct buf *ret_buf);
 must_use enum err io_input_read(size_t max_bytes, struct buf *ret_buf);                    /* standard input, however long it takes to come */
 /* Names (not paths) of the regular files in a folder, sorted; fn once per name. */
 must_use enum err io_dir_list(const char *path, void (*fn)(void *arg, struct str name), void *arg);

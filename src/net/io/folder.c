@@ -73,6 +73,8 @@ enum err io_file_write(const char *path, struct str text)
 	return close(fd) == 0 ? e : ERR_IO;
 }
 
+enum err io_file_remove(const char *path) { return unlink(path) == 0 || errno == ENOENT ? ERR_OK : ERR_IO; }
+
 enum err io_path_move(const char *from, const char *to)
 {
 	if (rename(from, to) == 0)

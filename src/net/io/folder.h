@@ -10,6 +10,7 @@ must_use enum err io_folder_make(const char *path);                      /* with
 /* Removes the folder with its files and the empty folders in it; fine when it is not there. Links are removed, not followed. */
 must_use enum err io_folder_clear(const char *path);
 must_use enum err io_file_write(const char *path, struct str text);      /* a new file, on disk when this returns */
+must_use enum err io_file_remove(const char *path);                      /* fine when it is not there */
 /* Within one file system, at once for everybody who looks. A file replaces a file; DUPLICATE: `to` is a folder with something in it. */
 must_use enum err io_path_move(const char *from, const char *to);
 

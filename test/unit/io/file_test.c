@@ -58,6 +58,24 @@ static void test_read(void **state)
 	assert_int_equal(io_path_kind(path_of("g")), IO_PATH_NONE);
 }
 
+static void test_beginning(void **state)
+{
+	struct buf b;
+	(void)state;
+	write_file(path_of("f"), "hello");
+	for (size_t most = 1; most <= 6; most++) {
+		assert_int_equal(io_file_beginning(path_of("f"), most, &b), ERR_OK);
+		assert_true(str_eq(buf_str(&b), str_sub(STR("hello"), 0, most)));
+		buf_done(&b);
+	}
+	assert_int_equal(mkfifo(path_of("pipe"), 0600), 0);
+	assert_int_equal(io_file_beginning(path_of("pipe"), 4, &b), ERR_UNSUPPORTED);
+	assert_int_equal(io_file_beginning("/dev/zero", 4, &b), ERR_UNSUPPORTED);
+	assert_int_equal(io_file_beginning(root, 4, &b), ERR_UNSUPPORTED);
+	assert_int_equal(io_file_beginning(path_of("g"), 4, &b), ERR_NOT_FOUND);
+	assert_int_equal(io_file_beginning(path_of("f/x"), 4, &b), ERR_NOT_FOUND);
+}
+
 /* Nothing waits in open(); what a writer has in a pipe is read. */
 static void test_read_a_pipe(void **state)
 {
@@ -189,7 +207,7 @@ static void test_watch_waits_for_its_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FTEST(test_read), FTEST(test_read_a_pipe), FTEST(test_list), FTEST(test_watch_file), FTEST(test_watch_folder),
+		FTEST(test_read), FTEST(test_beginning), FTEST(test_read_a_pipe), FTEST(test_list), FTEST(test_watch_file), FTEST(test_watch_folder),
 		FTEST(test_watch_kubernetes_link_swap), FTEST(test_watch_waits_for_its_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,10 @@ static void moves(void **state)
 	assert_int_equal(io_path_move("new", "full"), ERR_DUPLICATE);
 	assert_int_equal(io_path_move("full", "new"), ERR_OK);
 	assert_int_equal(io_path_move("none", "other"), ERR_IO);
+	assert_int_equal(io_file_remove("two"), ERR_OK);
+	assert_int_equal(io_file_remove("two"), ERR_OK);
+	assert_int_equal(io_file_remove("new/x"), ERR_OK);
+	assert_int_equal(io_file_remove("new"), ERR_IO);
 }
 
 static int child_takes(void)
