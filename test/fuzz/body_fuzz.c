@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const enum text_form FORMS[] = { TEXT_CHAT, TEXT_COMPLETIONS, TEXT_RESPONSES, TEXT_MESSAGES, TEXT_EMBEDDINGS, TEXT_SCORE };
 	if (!models[t][known])
 		load(t, known);
-	struct text_local_job job = { .form = FORMS[(data[0] >> 3 & 7) % ARRAY_LEN(FORMS)], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20,
+	struct text_local_job job = { .form = FORMS[(data[0] >> 3 & 7) % ARRAY_LEN(FORMS)], .body = str_from(data + 1, size - 1), .now_s = 1772366096, .max_tok = 1 << 20, .model_tok = 24,
 		.prefix_will_do = data[0] & 0x40 };
 	struct text_ids *ids, *again;
 	const char *why = NULL;

@@ -3,7 +3,8 @@
 
 Run it with the Python of an environment that has vllm. bodies.jsonl: {"template": N, "source": text} says which template the lines
 behind it are for; {"kind", "body": text, "prompt": text, "ids": [...]} or {..., "refused": true} where vLLM answers 4xx.
-convert.jsonl: the same for bodies of /v1/responses and /v1/messages (convert_corpus.py).
+convert.jsonl: the same for bodies of /v1/responses and /v1/messages (convert_corpus.py). requests.jsonl: for bodies that say how they
+are to be truncated, or bring their template (request_corpus.py), with "length": max_model_len.
 """
 import json
 import random
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import chat_corpus  # noqa: E402
 import convert_corpus  # noqa: E402
 import jinja_corpus  # noqa: E402
+import request_corpus  # noqa: E402
 
 HERE = Path(__file__).resolve().parent / "golden" / "chat"
 TEMPLATES = ["turns with tools", "alternation", "macros", "plain lines"]
@@ -63,6 +65,30 @@ def converted():
     (HERE / "convert.jsonl").write_text("".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in out), encoding="utf-8")
 
 
+def write(name, lines):
+    (HERE / name).write_text("".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in lines), encoding="utf-8")
+
+
+def requests():
+    import vllm_oracle
+    source = jinja_corpus.TEMPLATES["turns with tools"]
+    out = [{"template": 0, "source": source}]
+    with tempfile.TemporaryDirectory() as folder:
+        for file in HERE.glob("*.json"):
+            (Path(folder) / file.name).write_bytes(file.read_bytes())
+        (Path(folder) / "chat_template.jinja").write_text(source)
+        for kind, body, length in request_corpus.jobs(40, 5):
+            if len(body) > 20000 or "strftime_now" in body:  # the day is in it
+                continue
+            vllm_oracle.LENGTH = length or 1 << 24
+            try:
+                answer = {"ids": vllm_oracle.KINDS[kind](folder, body)["ids"]}
+            except Exception:
+                answer = {"refused": True}
+            out.append({"kind": kind, "body": body, "length": length, **answer})
+    write("requests.jsonl", out)
+
+
 def main():
     import vllm_oracle
     HERE.mkdir(parents=True, exist_ok=True)
@@ -88,6 +114,7 @@ def main():
                 out.append({"kind": kind, "body": body, **{k: v for k, v in answer.items() if k != "prompt" or kind == "chat"}})
     (HERE / "bodies.jsonl").write_text("".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in out), encoding="utf-8")
     converted()
+    requests()
     print(f"{len(out)} lines, {refused} refused, {(HERE / 'bodies.jsonl').stat().st_size} bytes")
 
 

@@ -2,8 +2,8 @@
 the worker's own (./dev test-vllm --families [FAMILY...]).
 
 Of each family: texts to /tokenize and /v1/completions/render; chats to /tokenize and /v1/chat/completions/render; bodies of the messages and
-the responses API to their render calls. A body that we leave to the worker, or that it refuses, is counted. Then requests through
-a gateway that has the tokenizer: cached tokens predicted = reported. One worker at a time.
+the responses API to their render calls; bodies that say how they are to be cut, or bring a template. A body that we leave to the worker, or that it refuses, is counted. Then requests through
+a gateway that has the tokenizer, some of them cut, some with a template: cached tokens predicted = reported. One worker at a time.
 
 Tokenizers are those of ./dev test-tokenizers (--tokenizers DIR); run with the Python of the vLLM environment.
 """
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(fleet.ROOT) / "test/tokenizers"))
 import chat_corpus  # noqa: E402
 import convert_corpus  # noqa: E402
 import corpus  # noqa: E402
+import request_corpus  # noqa: E402
 
 SMALL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 64, "hidden_act": "silu",
          "max_position_embeddings": 32768, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": True, "attention_bias": False, "torch_dtype": "bfloat16"}
@@ -94,7 +95,7 @@ class Theirs:
 
 
 def ours(folder, form, lines):
-    run = subprocess.run([f"{fleet.BIN}/kvasir", "tokenize", "--model-dir", folder, form, "--lines", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
+    run = subprocess.run([f"{fleet.BIN}/kvasir", "tokenize", "--model-dir", folder, form, "--max-model-len", "8192", "--lines", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     return answers or [{"error": "no template"}] * len(lines)
 
@@ -168,6 +169,9 @@ def all_ids(a, tokenizer, folder, worker):
     ok &= compare("chats", folder, "--chat", chats, worker, asked, known)
     for kind in ("messages", "responses"):
         ok &= compare(kind, folder, "--" + kind, converted(kind, a.chats, a.seed), worker, [(f"/v1/{kind}/render", lambda b: b)], known)
+    for kind, path in (("chat", "chat/completions"), ("completions", "completions"), ("responses", "responses")):
+        bodies = [json.dumps({**json.loads(b), "model": "m"}) for k, b, _ in request_corpus.jobs(a.chats, a.seed) if k == kind]
+        ok &= compare(f"{kind}, cut or with a template", folder, "--" + kind, bodies, worker, [(f"/v1/{path}/render", lambda b: b)], known or kind == "completions")
     return ok
 
 
@@ -179,16 +183,41 @@ class Plain(drive.Traffic):
         return "completions", {"prompt": prompt, "max_tokens": 4}, None
 
 
-def cached(a, folder, worker, logs, traffic):
+class Own(drive.Traffic):
+    """Chats that bring their template; each may come again."""
+
+    TEMPLATES = request_corpus.OWN[:2] + request_corpus.OWN[4:5]
+
+    def how(self):
+        return {"chat_template": self.rng.choice(self.TEMPLATES)}
+
+    def next(self, busy=()):
+        messages = [{"role": "system", "content": self.rng.choice(self.docs)}, {"role": "user", "content": drive.text(self.rng, self.rng.randrange(2, 9)) if self.rng.random() < 0.7 else "again"}]
+        return "chat", {"messages": messages, "max_tokens": 4, "extra_body": self.how()}, None
+
+
+class Cut(Own):
+    """Prompts that are cut, at their end (and so begin alike) or at their beginning."""
+
+    def how(self):
+        return {"truncate_prompt_tokens": self.rng.choice([300, 777, 1500]), **self.rng.choice([{"truncation_side": "right"}, {"truncation_side": "left"}, {}])}
+
+    def next(self, busy=()):
+        if self.rng.random() < 0.6:
+            return super().next(busy)
+        return "completions", {"prompt": self.rng.choice(self.docs), "max_tokens": 4, "extra_body": self.how()}, None
+
+
+def cached(a, folder, worker, logs, traffic, n_requests):
     """Requests through a gateway that has the tokenizer: predicted = reported."""
     gateway = fleet.Gateway([worker.url], logs, ["--tokenizer", folder, "--probe-interval", "500ms", "--tokens-budget", "5s"])
     try:
         fleet.wait_for("Kvasir", lambda: len(gateway.healthy()) == 1, 60)
         misses, run = [], drive.Run(gateway, "m")
-        exact, n, *_ = drive.exactness(run, traffic(7, True), a.requests, 1, misses)
+        exact, n, _, _, hits = drive.exactness(run, traffic(7, True), n_requests, 1, misses)
         for m in misses[:5]:
             print("        miss %s: prompt %d predicted %d reported %d ids=%s worker=%s" % m, flush=True)
-        return drive.say(exact >= 0.99 * n, f"ids made here: predicted = reported cached tokens on {exact} of {n}")
+        return drive.say(exact >= 0.99 * n, f"{traffic.__name__}: ids made here: predicted = reported cached tokens on {exact} of {n}, {sum(hits.values())} of them with some")
     finally:
         gateway.stop()
 
@@ -199,14 +228,17 @@ def family(a, name, logs):
     model_folder(tokenizer, folder, name)
     print(f"== {name}: {FAMILIES[name][0]}", flush=True)
     flags = ["--block-size", "16" if name == "deepseek_v3" else "32", "--num-gpu-blocks-override", "2000", "--enable-scale-out",
-             "--enable-auto-tool-choice", "--tool-call-parser", "hermes", *FAMILIES[name][3]]
+             "--trust-request-chat-template", "--enable-auto-tool-choice", "--tool-call-parser", "hermes", *FAMILIES[name][3]]
     worker = fleet.Worker(a.dir, str(folder), name, flags, logs, "m")
     began = time.time()
     try:
         worker.start()
         fleet.wait_for(f"vLLM (log {worker.log})", worker.ready, 900)
         ok = all_ids(a, tokenizer, str(folder), Theirs(worker.url))
-        ok &= cached(a, str(folder), worker, logs, drive.Traffic if has_template(tokenizer) else Plain)
+        known = has_template(tokenizer)
+        ok &= cached(a, str(folder), worker, logs, drive.Traffic if known else Plain, a.requests)
+        for traffic in (Own, Cut) if known and name != "gptoss" else ():
+            ok &= cached(a, str(folder), worker, logs, traffic, a.requests // 5)
     except SystemExit as e:  # this one does not run here: the others may
         if not isinstance(e.code, str):
             raise

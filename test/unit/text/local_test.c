@@ -103,7 +103,7 @@ static bool same_prompt(struct model *m, const struct text_local_job *job, struc
 static enum text_form form_of(struct str kind)
 {
 	static const struct str NAMES[] = { [TEXT_CHAT] = STR_INIT("chat"), [TEXT_COMPLETIONS] = STR_INIT("completions"), [TEXT_RESPONSES] = STR_INIT("responses"),
-		[TEXT_MESSAGES] = STR_INIT("messages") };
+		[TEXT_MESSAGES] = STR_INIT("messages"), [TEXT_EMBEDDINGS] = STR_INIT("embeddings") };
 	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
 		if (str_eq(kind, NAMES[i]))
 			return (enum text_form)i;
@@ -111,15 +111,23 @@ static enum text_form form_of(struct str kind)
 	return TEXT_CHAT;
 }
 
+static const struct json_val *first_of(const struct json_val *list)
+{
+	struct json_iter it = json_each(list);
+	return json_next(&it) ? it.val : NULL;
+}
+
 static void check_body(struct model *m, const struct json_val *line, struct counts *c)
 {
 	struct str kind, body = { 0 }, prompt;
 	struct text_ids *ids;
+	uint64_t length;
 	const char *why = NULL;
 	assert_true(json_str(json_get(line, STR("kind")), &kind) && json_str(json_get(line, STR("body")), &body));
 	struct text_local_job job = chat(body);
 	job.form = form_of(kind);
-	bool is_chat = job.form != TEXT_COMPLETIONS;
+	job.model_tok = json_u64(json_get(line, STR("length")), &length) ? length : 1 << 24;
+	bool one = !json_is(first_of(json_get(line, STR("ids"))), JSON_ARRAY);
 	bool refused = json_true(json_get(line, STR("refused")));
 	if (text_local_ids(m->s, &job, &ids, &why) != ERR_OK) {
 		assert_non_null(why);
@@ -127,11 +135,11 @@ static void check_body(struct model *m, const struct json_val *line, struct coun
 		c->refused += refused;
 		return;
 	}
-	bool same = refused || same_ids(json_get(line, STR("ids")), ids, !is_chat);
+	bool same = refused || same_ids(json_get(line, STR("ids")), ids, !one);
 	text_ids_unref(ids);
 	job.memo = c->memo;
 	assert_int_equal(text_local_ids(m->s, &job, &ids, &why), ERR_OK);
-	same = same && (refused || same_ids(json_get(line, STR("ids")), ids, !is_chat));
+	same = same && (refused || same_ids(json_get(line, STR("ids")), ids, !one));
 	if (same && !refused && json_str(json_get(line, STR("prompt")), &prompt))
 		same = same_prompt(m, &job, prompt);
 	c->equal += same;
@@ -193,6 +201,13 @@ static void golden_of_other_apis(void **state)
 	(void)state;
 	struct counts c = check_file(FOLDER "convert.jsonl", false);
 	assert_true(c.equal > 150 && c.left < c.equal / 4);
+}
+
+static void golden_of_bodies_with_their_own_ways(void **state)
+{
+	(void)state;
+	struct counts c = check_file(FOLDER "requests.jsonl", false);
+	assert_true(c.equal > 330 && c.left < c.equal / 2);
 }
 
 static void golden_of_harmony(void **state)
@@ -927,7 +942,7 @@ static void images_first(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_bodies_with_their_own_ways), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
 		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
 		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(prompts_are_cut_as_by_the_worker), cmocka_unit_test(what_is_not_sure_about_a_cut_is_left),
 		cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(a_request_brings_its_template), cmocka_unit_test(a_template_may_be_asked_for_by_name), cmocka_unit_test(a_hostile_template_ends), cmocka_unit_test(templates_share_no_ids), cmocka_unit_test(templates_by_name),
