@@ -20,6 +20,8 @@ import tempfile
 import time
 import urllib.request
 
+from ports import free_port
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.environ.get("KVASIR_BIN_DIR", os.path.join(ROOT, "out"))
 TICK = os.sysconf("SC_CLK_TCK")
@@ -31,23 +33,6 @@ def row(section, name, value, unit, bar=""):
     print(f"   {name:62s} {value:>12} {unit:12s} {('bar ' + bar) if bar else ''}", flush=True)
 
 
-def free_ports(n):
-    for base in range(21000, 60000, n + 3):
-        held = []
-        try:
-            for i in range(n):
-                s = socket.socket()
-                s.bind(("127.0.0.1", base + i))
-                held.append(s)
-            return base
-        except OSError:
-            continue
-        finally:
-            for s in held:
-                s.close()
-    raise SystemExit("no free ports")
-
-
 def get(url):
     with urllib.request.urlopen(url, timeout=3) as r:
         return r.read().decode()
@@ -57,7 +42,7 @@ class Fleet:
     """an instant worker and a gateway, each pinned; stopped by pid"""
 
     def __init__(self, tokens, cores, sim_args=("--profile", "instant"), workers=1):
-        self.base = free_ports(3 * workers + 3)
+        self.base = free_port(3 * workers + 3)
         self.workers, self.haproxy = workers, None
         self.logs = tempfile.mkdtemp(prefix="kvasir-bench-")
         self.direct = f"http://127.0.0.1:{self.base}"

@@ -9,12 +9,13 @@ import argparse
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+
+from ports import free_port
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.environ.get("KVASIR_BIN_DIR", os.path.join(ROOT, "out"))
@@ -63,24 +64,6 @@ class Demo:
         self.running = []
 
 
-def free_ports(n):
-    """n ports in a row, free just now"""
-    for base in range(18100, 60000, n + 7):
-        socks = []
-        try:
-            for i in range(n):
-                s = socket.socket()
-                s.bind(("127.0.0.1", base + i))
-                socks.append(s)
-            return base
-        except OSError:
-            continue
-        finally:
-            for s in socks:
-                s.close()
-    raise SystemExit("demo: no free ports on 127.0.0.1")
-
-
 def get(url, timeout=2):
     with urllib.request.urlopen(url, timeout=timeout) as r:
         return r.read()
@@ -100,7 +83,7 @@ def wait_for(what, fn, seconds=30):
 
 def fleet(demo, policy, scale):
     """three simulated workers and a gateway; returns (data url, admin url, worker urls)"""
-    base = free_ports(3 * WORKERS + 2)
+    base = free_port(3 * WORKERS + 2)
     events, replay, data, admin = base + WORKERS, base + 2 * WORKERS, base + 3 * WORKERS, base + 3 * WORKERS + 1
     demo.start("sim", [f"{BIN}/kvasir-sim", "--workers", str(WORKERS), "--port", str(base), "--events-port", str(events),
                        "--replay-port", str(replay), "--model", MODEL, "--profile", PROFILE, "--time-scale", str(scale), "--seed", "1"])

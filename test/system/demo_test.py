@@ -1,5 +1,6 @@
 """The demo, cut short: its ladder, table and picture over small workloads, then the gateway that is left until Ctrl-C."""
 import json
+import os
 import pathlib
 import re
 import runpy
@@ -14,8 +15,9 @@ from conftest import BIN_DIR, HERE, eventually
 
 SCRIPT = HERE.parent.parent / "script" / "demo.py"
 SHORT = """
-import runpy, sys
+import pathlib, runpy, sys
 sys.argv = ["demo.py", "--json", {figures!r}]
+sys.path.insert(0, str(pathlib.Path({script!r}).parent))
 demo = runpy.run_path({script!r})["main"].__globals__
 for w in demo["WORKLOADS"]:
     w.update(scale=6, warm=w["warm"] and (4, 2), ladder=[2, 4][:len(w["ladder"])], seconds=9, show=2)
@@ -29,7 +31,7 @@ def played(tmp_path_factory):
     """the demo's output until it waits, its figures, the process"""
     folder = tmp_path_factory.mktemp("demo")
     out, figures = folder / "out", folder / "figures.json"
-    env = {"KVASIR_BIN_DIR": str(BIN_DIR), "PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1"}
+    env = {"KVASIR_BIN_DIR": str(BIN_DIR), "PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1", **{k: v for k, v in os.environ.items() if k.startswith("PYTEST_XDIST")}}
     with open(out, "wb") as f:
         child = subprocess.Popen([sys.executable, "-B", "-c", SHORT.format(figures=str(figures), script=str(SCRIPT))], stdin=subprocess.DEVNULL, stdout=f, stderr=f, env=env)
     try:

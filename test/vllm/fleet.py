@@ -4,21 +4,18 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "script"))
+from ports import free_port  # noqa: E402
+
 BIN = os.environ.get("KVASIR_BIN_DIR", os.path.join(ROOT, "out"))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def get(url, timeout=5):

@@ -265,7 +265,7 @@ def same_replay(real, sim, report):
 def start_sim(model):
     base = None
     while not base or base + 3 > 65535:
-        base = fleet.free_port()
+        base = fleet.free_port(3)
     args = [os.path.join(fleet.BIN, "kvasir-sim"), "--port", base, "--model", model, "--profile", "instant", "--block-size", BLOCK, "--blocks", BLOCKS,
             "--max-model-len", 1024, "--enable-render"]
     p = subprocess.Popen([str(a) for a in args], stdout=subprocess.DEVNULL)
