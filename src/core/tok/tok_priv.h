@@ -224,7 +224,7 @@ static inline uint32_t tok_merges_rank(const struct tok_merges *m, uint32_t a, u
 
 /* ---- split.c: the splitters --------------------------------------------------------------------------------------- */
 
-enum { TOK_ENDS = 16 };
+enum { TOK_ENDS = 64 }; /* enough words for the first one's cache line to come while the others' are asked for */
 struct tok_ends {
 	const uint8_t *p[TOK_ENDS];
 	size_t n;
