@@ -43,22 +43,34 @@ static size_t sequence_at(const unsigned char *p, size_t left)
 	return (p[3] & 0xc0) != 0x80 || (a == 0xf0 && p[1] < 0x90) || (a == 0xf4 && p[1] > 0x8f) ? 0 : 4;
 }
 
+size_t utf8_ascii_end(struct str s, size_t from)
+{
+	const uint64_t high = 0x8080808080808080u;
+	size_t i = from;
+	for (uint64_t x[4]; s.n - i >= sizeof(x); i += sizeof(x)) { /* most text is ASCII: 32 bytes of it at once */
+		memcpy(x, s.p + i, sizeof(x));
+		if ((x[0] | x[1] | x[2] | x[3]) & high)
+			break;
+	}
+	for (uint64_t x; s.n - i >= sizeof(x); i += sizeof(x)) {
+		memcpy(&x, s.p + i, sizeof(x));
+		if (x & high)
+			break;
+	}
+	while (i < s.n && (unsigned char)s.p[i] < 0x80)
+		i++;
+	return i;
+}
+
 bool utf8_valid(struct str s)
 {
 	const unsigned char *p = (const unsigned char *)s.p;
-	for (size_t i = 0; i < s.n;) {
-		uint64_t eight;
-		if (s.n - i >= sizeof(eight)) {           /* most text is ASCII, eight bytes of it at once */
-			memcpy(&eight, p + i, sizeof(eight));
-			if ((eight & 0x8080808080808080u) == 0) {
-				i += sizeof(eight);
-				continue;
-			}
-		}
-		size_t n = p[i] < 0x80 ? 1 : sequence_at(p + i, s.n - i);
-		if (n == 0)
+	for (size_t i = utf8_ascii_end(s, 0), n; i < s.n;) {
+		if ((n = sequence_at(p + i, s.n - i)) == 0)
 			return false;
 		i += n;
+		if (i < s.n && p[i] < 0x80)
+			i = utf8_ascii_end(s, i);
 	}
 	return true;
 }

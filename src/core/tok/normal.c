@@ -228,25 +228,14 @@ void tok_normal_done(struct tok_normal *n)
 static size_t next_active(const struct tok_normal *n, struct str text, size_t i)
 {
 	const uint8_t *p = (const uint8_t *)text.p;
-	while (i < text.n) {
-		size_t len;
-		uint64_t eight;
-		if (text.n - i >= sizeof(eight)) {
-			memcpy(&eight, p + i, sizeof(eight));
-			if ((eight & 0x8080808080808080u) == 0) {
-				i += sizeof(eight);
-				continue;
-			}
-		}
-		if (p[i] < 0x80) { /* never active, in no form */
-			i++;
-			continue;
-		}
+	size_t len;
+	for (i = utf8_ascii_end(text, i); i < text.n; i += len) { /* ASCII is never active, in no form */
+		if (p[i] < 0x80 && (i = utf8_ascii_end(text, i)) == text.n)
+			break;
 		if (tok_table_get(&n->active, tok_cp(p + i, &len)))
-			return i;
-		i += len;
+			break;
 	}
-	return text.n;
+	return i;
 }
 
 bool tok_normal_quick(const struct tok_normal *n, struct str text) { return n->form == TOK_FORM_NONE || next_active(n, text, 0) == text.n; }

@@ -29,7 +29,7 @@ static void test_utf8_valid_agrees_with_next(void **state)
 	(void)state;
 	static const unsigned char EDGES[] = { 'a', 'b', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf1, 0xf4, 0xf5 };
 	struct rand r = { 9 };
-	char text[24];
+	char text[80];
 	size_t good = 0;
 	for (int i = 0; i < 200000; i++) {
 		size_t n = rand_below(&r, sizeof(text)), lead = rand_below(&r, n + 1), at = 0, len = 1;
@@ -42,6 +42,21 @@ static void test_utf8_valid_agrees_with_next(void **state)
 		good += at == n;
 	}
 	assert_true(good > 1000);
+}
+
+static void test_utf8_ascii_end(void **state)
+{
+	(void)state;
+	char text[100];
+	for (size_t n = 0; n < sizeof(text); n++)
+		for (size_t from = 0; from <= n; from++)
+			for (size_t at = from; at <= n; at++) {
+				memset(text, 0x7f, sizeof(text));
+				text[at] = '\x80'; /* at n it lies behind the text */
+				if (from)
+					text[from - 1] = '\xff';
+				assert_int_equal(utf8_ascii_end(str_from(text, n), from), at);
+			}
 }
 
 static void test_utf8_put_is_the_inverse(void **state)
@@ -85,6 +100,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_utf8_table),
 		cmocka_unit_test(test_utf8_valid_agrees_with_next),
+		cmocka_unit_test(test_utf8_ascii_end),
 		cmocka_unit_test(test_utf8_put_is_the_inverse),
 		cmocka_unit_test(test_log_values_cannot_forge_lines),
 		cmocka_unit_test(test_every_error_has_words),
