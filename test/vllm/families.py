@@ -83,9 +83,15 @@ class Theirs:
     def __init__(self, url):
         self.http = httpx.Client(base_url=url, timeout=120)
 
+    def post(self, path, body):
+        return self.http.post(path, content=body.encode(), headers={"content-type": "application/json"})
+
     def ids(self, path, body):
         """ids, or None when the worker refuses it"""
-        r = self.http.post(path, content=body.encode(), headers={"content-type": "application/json"})
+        try:
+            r = self.post(path, body)
+        except httpx.TransportError:  # it closes the connection on which an error of its own went out
+            r = self.post(path, body)
         if r.status_code != 200:
             return None
         answer = r.json()
