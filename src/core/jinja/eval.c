@@ -103,7 +103,7 @@ enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct
 		return ERR_OK;
 	if (obj->type == JINJA_DICT || obj->type == JINJA_NAMESPACE) {
 		found = jinja_dict_get_str(obj->dict, name);
-		jinja_searched(r, obj->dict->n);
+		jinja_sought(r, obj->dict->n, &(struct jinja_val){ .type = JINJA_STR, .s = name });
 	}
 	*ret_v = found ? *found : jinja_undefined(name);
 	return ERR_OK;
@@ -130,7 +130,7 @@ enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const 
 		return jinja_refuse(r, "an item of marked text");
 	if (obj->type == JINJA_DICT) {
 		const struct jinja_val *found = jinja_dict_get(obj->dict, key);
-		jinja_searched(r, obj->dict->n);
+		jinja_sought(r, obj->dict->n, key);
 		if (found) {
 			*ret_v = *found;
 			return ERR_OK;
@@ -262,6 +262,7 @@ static enum err eval_dict(struct jinja_run *r, const struct jinja_expr *e, struc
 		TRY(jinja_eval(r, e->args[i + 1].val, &v));
 		if (k.type > JINJA_STR)
 			return jinja_refuse(r, "a %s as key", jinja_type_name(&k));
+		jinja_sought(r, d.dict->n, &k);
 		jinja_dict_put(r->a, d, k, v);
 	}
 	*ret_v = d;

@@ -37,8 +37,12 @@ static enum err named_dict(struct jinja_run *r, const struct jinja_args *a, cons
 	struct jinja_val d = jinja_dict_new(r->a, a->n_named);
 	if (a->n > 1 || (a->n == 1 && a->p[0].type != JINJA_DICT))
 		return jinja_refuse(r, "positional arguments of %s", what);
-	for (size_t i = 0; a->n && i < a->p[0].dict->n; i++)
-		jinja_dict_put(r->a, d, a->p[0].dict->p[i].key, a->p[0].dict->p[i].val);
+	for (size_t i = 0; a->n && i < a->p[0].dict->n; i++) {
+		const struct jinja_pair *p = &a->p[0].dict->p[i];
+		jinja_sought(r, d.dict->n, &p->key);
+		TRY(jinja_step(r, 1));
+		jinja_dict_put(r->a, d, p->key, p->val);
+	}
 	for (size_t i = 0; i < a->n_named; i++)
 		jinja_dict_put(r->a, d, jinja_str(a->named[i].name), a->named[i].val);
 	*ret_v = d;

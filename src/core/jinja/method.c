@@ -314,6 +314,7 @@ static enum err m_get(struct jinja_run *r, const struct jinja_val *self, const s
 	if (a->n == 0)
 		return jinja_raise(r, "get expected at least 1 argument, got 0");
 	const struct jinja_val *found = jinja_dict_get(self->dict, &a->p[0]);
+	jinja_sought(r, self->dict->n, &a->p[0]);
 	*ret_v = found ? *found : a->n > 1 ? a->p[1] : JINJA_V_NONE;
 	return ERR_OK;
 }

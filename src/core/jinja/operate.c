@@ -212,7 +212,7 @@ static enum err contains(struct jinja_run *r, const struct jinja_val *x, const s
 		jinja_toiled(r, in->s.n + x->s.n);
 	} else if (in->type == JINJA_DICT) {
 		*ret_yes = jinja_dict_get(in->dict, x) != NULL;
-		jinja_searched(r, in->dict->n);
+		jinja_sought(r, in->dict->n, x);
 	} else if (in->type == JINJA_LIST || in->type == JINJA_TUPLE) {
 		return in_list(r, x, in->list, ret_yes);
 	} else if (in->type == JINJA_ITER) {

@@ -143,7 +143,7 @@ static enum err assign(struct jinja_run *r, const struct jinja_target *t, const 
 		if (!jinja_lookup(r, t->space, &space) || space.type != JINJA_NAMESPACE)
 			return jinja_raise(r, "cannot assign attribute on non-namespace object");
 		jinja_dict_put(r->a, (struct jinja_val){ .type = JINJA_DICT, .space = space.space }, jinja_str(t->attr), *v);
-		jinja_searched(r, space.space->n);
+		jinja_sought(r, space.space->n, &(struct jinja_val){ .type = JINJA_STR, .s = t->attr });
 		return ERR_OK;
 	}
 	if (t->n == 1 && !t->tuple) {

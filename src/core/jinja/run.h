@@ -56,6 +56,12 @@ static inline must_use enum err jinja_step(struct jinja_run *r, uint64_t n)     
 enum { JINJA_STEP_BYTES = 256, JINJA_STEP_ENTRIES = 16, JINJA_PRINTING = 16 };   /* PRINTING: by so much dearer than copying */
 static inline void jinja_toiled(struct jinja_run *r, size_t bytes) { r->steps += bytes / JINJA_STEP_BYTES; }
 static inline void jinja_searched(struct jinja_run *r, size_t entries) { r->steps += entries / JINJA_STEP_ENTRIES; }
+/* A key in so many entries of a dict, each of which may begin as it does. */
+static inline void jinja_sought(struct jinja_run *r, size_t entries, const struct jinja_val *key)
+{
+	jinja_searched(r, entries);
+	r->steps += key->type == JINJA_STR || key->type == JINJA_BIGINT ? entries * (key->s.n / JINJA_STEP_BYTES) : 0;
+}
 must_use enum err jinja_equals(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes);
 enum err jinja_undefined_fault(struct jinja_run *r, const struct jinja_val *v); /* raises: 'name' is undefined */
 enum err jinja_raise(struct jinja_run *r, const char *fmt, ...) printf_like(2, 3);         /* BAD_REQUEST with a fault */

@@ -123,8 +123,9 @@ static bool dict_equal(const struct jinja_dict *a, const struct jinja_dict *b, s
 		return false;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct jinja_val *other = dict_find(b, &a->p[i].key);
-		t->steps += b->n / 16;
-		if (!other || !jinja_equal(&a->p[i].val, other, t))
+		t->steps += b->n / 16 + b->n * (a->p[i].key.type == JINJA_STR ? a->p[i].key.s.n / EQUAL_STEP_BYTES : 0);
+		t->over |= t->steps > t->max_steps;
+		if (t->over || !other || !jinja_equal(&a->p[i].val, other, t))
 			return false;
 	}
 	return true;

@@ -53,6 +53,10 @@ static void work_is_bounded(void **state)
 }
 
 /* Each of these would take hours, gigabytes or the whole stack, some of them in a single operation. */
+#define LONG_KEYS \
+	"{% set s = 'x' * 900000 %}{% set k = s + 'no' %}{% set d = {s + '01': 1, s + '02': 2, s + '03': 3, s + '04': 4, s + '05': 5, s + '06': 6} %}" \
+	"{% for i in range(90000) %}"
+
 static void no_template_costs_more_than_its_steps(void **state)
 {
 	static const char *const HOSTILE[] = {
@@ -71,6 +75,13 @@ static void no_template_costs_more_than_its_steps(void **state)
 		"{% set ns = namespace(s='a,' * 400000) %}{% for i in range(3) %}{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s.split(',') | length }}",
 		"{% set s = 'x' * 900000 %}{% for i in range(90000) %}{% for c in s %}{% endfor %}{% endfor %}",
 		"{% set l = [0.1, 0.2, 0.3, 1e300, 1e-300] %}{% for i in range(90000) %}{% for k in range(90000) %}{% set s = l | tojson %}{% endfor %}{% endfor %}",
+		LONG_KEYS "{% if k in d %}{% endif %}{% endfor %}",
+		LONG_KEYS "{% set y = d[k] %}{% endfor %}",
+		LONG_KEYS "{% set y = d.get(k) %}{% endfor %}",
+		LONG_KEYS "{% set y = {k: 1, s + '01': 2} %}{% endfor %}",
+		LONG_KEYS "{% if d == d %}{% endif %}{% endfor %}",
+		LONG_KEYS "{% set y = namespace(d) %}{% endfor %}",
+		LONG_KEYS "{% set y = [d] | map(attribute=k) | list %}{% endfor %}",
 	};
 	struct jinja_render_opts o = { .max_steps = 300000, .max_output_bytes = 1 << 20 };
 	struct buf out;
