@@ -292,7 +292,7 @@ def test_a_long_prompt_stalls_nobody(start, folder, prompt):
             while not arrived.is_set() and n < 1000:
                 assert gw.chat(body("short")).status == 200
                 n += 1
-            assert n >= 3
+            assert n >= 2, "one may slip in where the loop is held"
             assert big.response().status == 200
         assert made(gw, "local") == 3
 
