@@ -58,12 +58,16 @@ static struct jinja_val *dict_find(const struct jinja_dict *d, const struct jinj
 
 void jinja_dict_put(struct arena *a, struct jinja_val dict, struct jinja_val key, struct jinja_val val)
 {
-	struct jinja_dict *d = dict.space;
-	struct jinja_val *old = dict_find(d, &key);
-	if (old) {
+	struct jinja_val *old = dict_find(dict.space, &key);
+	if (old)
 		*old = val;
-		return;
-	}
+	else
+		jinja_dict_add(a, dict, key, val);
+}
+
+void jinja_dict_add(struct arena *a, struct jinja_val dict, struct jinja_val key, struct jinja_val val)
+{
+	struct jinja_dict *d = dict.space;
 	if (d->n == d->cap) {
 		struct jinja_pair *p = arena_new(a, struct jinja_pair, d->cap * 2);
 		memcpy(p, d->p, d->n * sizeof(*p));

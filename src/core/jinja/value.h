@@ -56,6 +56,7 @@ struct jinja_val jinja_tuple_of(struct arena *a, const struct jinja_val *p, size
 struct jinja_val jinja_iter_of(struct arena *a, enum jinja_iter_kind kind, const struct jinja_val *p, size_t n);
 struct jinja_val jinja_dict_new(struct arena *a, size_t cap);
 void jinja_dict_put(struct arena *a, struct jinja_val dict, struct jinja_val key, struct jinja_val val);   /* while it is being made */
+void jinja_dict_add(struct arena *a, struct jinja_val dict, struct jinja_val key, struct jinja_val val);   /* a key that is not there */
 /* The value under a key, or NULL. */
 const struct jinja_val *jinja_dict_get(const struct jinja_dict *d, const struct jinja_val *key);
 const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key);
