@@ -18,7 +18,8 @@ struct str {
 
 struct str str_of(const char *z);                 /* from a C string; NULL gives the empty slice */
 struct str str_from(const void *p, size_t n);
-static inline bool str_eq(struct str a, struct str b) { return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0); }
+/* Names that differ mostly do so in length or first byte: seen without a call. */
+static inline bool str_eq(struct str a, struct str b) { return a.n == b.n && (a.n == 0 || (a.p[0] == b.p[0] && memcmp(a.p, b.p, a.n) == 0)); }
 bool str_folds_eq(const char *a, const char *b, size_t n);
 static inline bool str_ieq(struct str a, struct str b) { return a.n == b.n && str_folds_eq(a.p, b.p, a.n); }   /* ASCII case folded */
 bool str_starts(struct str s, struct str prefix);

@@ -326,13 +326,12 @@ bool json_is(const struct json_val *v, enum json_type t)
 
 const struct json_val *json_get(const struct json_val *object, struct str key)
 {
-	const struct json_val *found = NULL;
-	if (!json_is(object, JSON_OBJECT))
-		return NULL;
-	for (struct json_iter it = json_each(object); json_next(&it);)
-		if (str_eq(it.key, key))
-			found = it.val;
-	return found;
+	yyjson_obj_iter it = yyjson_obj_iter_with(val_of(object)); /* of nothing when it is none */
+	yyjson_val *found = NULL;
+	for (yyjson_val *k; (k = yyjson_obj_iter_next(&it));)
+		if (str_eq(str_of_val(k), key))
+			found = yyjson_obj_iter_get_val(k);
+	return handle_of(found);
 }
 
 size_t json_len(const struct json_val *v)

@@ -22,6 +22,7 @@ struct jinja_expr {
 	struct str name;                     /* NAME, ATTR, FILTER, TEST */
 	int op;                              /* BIN, or the function number of FILTER and TEST */
 	bool negated;                        /* TEST: is not */
+	bool plain;                          /* ATTR: no dict has a method of that name, and Python keeps none for itself */
 	const struct jinja_expr *a, *b, *c;  /* operands; SLICE: start, stop, step (NULL = absent), of d; COND: a if b else c */
 	const struct jinja_expr *d;
 	const struct jinja_arg *args;        /* CALL, FILTER, TEST; LIST, TUPLE, CONCAT (values); DICT (pairs in turn: key, value) */

@@ -65,14 +65,16 @@ enum err jinja_items(struct jinja_run *r, const struct jinja_val *v, const struc
 static struct jinja_val loop_attr(const struct jinja_loop *l, struct str name)
 {
 	int64_t i = (int64_t)l->i, n = (int64_t)l->items->n;
-	const struct { struct str name; int64_t i; } numbers[] = {
-		{ STR("index"), i + 1 }, { STR("index0"), i }, { STR("revindex"), n - i }, { STR("revindex0"), n - i - 1 }, { STR("length"), n },
-		{ STR("depth"), 1 }, { STR("depth0"), 0 },   /* only recursive loops go deeper */
-	};
 	if (str_eq(name, STR("first")))
 		return jinja_bool(i == 0);
 	if (str_eq(name, STR("last")))
 		return jinja_bool(i == n - 1);
+	if (str_eq(name, STR("index0")))
+		return jinja_int(i);
+	const struct { struct str name; int64_t i; } numbers[] = {
+		{ STR("index"), i + 1 }, { STR("revindex"), n - i }, { STR("revindex0"), n - i - 1 }, { STR("length"), n },
+		{ STR("depth"), 1 }, { STR("depth0"), 0 },   /* only recursive loops go deeper */
+	};
 	for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
 		if (str_eq(name, numbers[k].name))
 			return jinja_int(numbers[k].i);
@@ -86,9 +88,16 @@ enum err jinja_undefined_fault(struct jinja_run *r, const struct jinja_val *v)
 	return jinja_raise(r, "'%.*s' is undefined", (int)MIN(v->s.n, 80u), v->s.p ? v->s.p : "");
 }
 
+static enum err get_member(struct jinja_run *r, const struct jinja_val *obj, struct str name, struct jinja_val *ret_v)
+{
+	const struct jinja_val *found = jinja_dict_get_str(obj->dict, name);
+	jinja_sought(r, obj->dict->n, &(struct jinja_val){ .type = JINJA_STR, .s = name });
+	*ret_v = found ? *found : jinja_undefined(name);
+	return ERR_OK;
+}
+
 enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct str name, struct jinja_val *ret_v)
 {
-	const struct jinja_val *found = NULL;
 	if (obj->type == JINJA_UNDEFINED)
 		return jinja_undefined_fault(r, obj);
 	if (str_starts(name, STR("__")))
@@ -101,11 +110,9 @@ enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct
 		return jinja_refuse(r, "the attribute %.*s of a generator", STR_ARG(name));
 	if (jinja_method_find(r, obj, name, ret_v))
 		return ERR_OK;
-	if (obj->type == JINJA_DICT || obj->type == JINJA_NAMESPACE) {
-		found = jinja_dict_get_str(obj->dict, name);
-		jinja_sought(r, obj->dict->n, &(struct jinja_val){ .type = JINJA_STR, .s = name });
-	}
-	*ret_v = found ? *found : jinja_undefined(name);
+	if (obj->type == JINJA_DICT || obj->type == JINJA_NAMESPACE)
+		return get_member(r, obj, name, ret_v);
+	*ret_v = jinja_undefined(name);
 	return ERR_OK;
 }
 
@@ -379,6 +386,8 @@ static enum err eval_binary(struct jinja_run *r, const struct jinja_expr *e, str
 {
 	struct jinja_val x, y;
 	TRY(jinja_eval(r, e->a, &x));
+	if (e->kind == JINJA_E_ATTR && e->plain && (x.type == JINJA_DICT || x.type == JINJA_NAMESPACE))
+		return get_member(r, &x, e->name, ret_v);
 	if (e->kind == JINJA_E_ATTR)
 		return jinja_get_attr(r, &x, e->name, ret_v);
 	TRY(jinja_eval(r, e->b, &y));

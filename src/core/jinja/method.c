@@ -375,14 +375,22 @@ static bool listed(struct str name, struct str words)
 	return false;
 }
 
+bool jinja_method_of_dicts(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(dict_methods); i++)
+		if (str_eq(name, dict_methods[i].name))
+			return true;
+	return false;
+}
+
 bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct str name, struct jinja_val *ret_v)
 {
 	int number = -1;
 	for (size_t i = 0; number < 0 && i < methods[self->type].n; i++)
 		if (str_eq(name, methods[self->type].p[i].name))
 			number = (int)i;
-	bool rest = (self->type == JINJA_STR && listed(name, str_of(str_rest))) || ((jinja_is_number(self) || self->type == JINJA_BIGINT) && listed(name, str_of(number_rest)));
-	if (number < 0 && !rest)
+	if (number < 0 && !(self->type == JINJA_STR && listed(name, str_of(str_rest))) &&
+		!((jinja_is_number(self) || self->type == JINJA_BIGINT) && listed(name, str_of(number_rest))))
 		return false;
 	struct jinja_method *m = arena_new(r->a, struct jinja_method, 1);
 	*m = (struct jinja_method){ *self, number };

@@ -14,6 +14,7 @@ must_use enum err jinja_format(struct jinja_run *r, struct str s, const struct j
 /* strip(chars): cuts code points that are in chars. LIMIT: that many against that many. */
 struct jinja_sides { bool left, right; };
 must_use enum err jinja_strip_chars(struct jinja_run *r, struct str s, struct str chars, struct jinja_sides sides, struct str *ret_s);
+bool jinja_method_of_dicts(struct str name);
 struct jinja_val jinja_dict_items(struct jinja_run *r, const struct jinja_dict *d, enum jinja_iter_kind kind);
 
 #endif

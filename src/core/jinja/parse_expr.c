@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "jinja/method.h"
 #include "jinja/parse.h"
 
 typedef VEC(struct jinja_arg) arg_vec;
@@ -301,6 +302,7 @@ static enum err attribute(struct jinja_parser *p, const struct jinja_expr **io_e
 		TRY(integer(p, &e->b));
 	} else if (p->t->type == JINJA_T_NAME) {
 		e->name = (p->t++)->text;
+		e->plain = !str_starts(e->name, STR("__")) && !jinja_method_of_dicts(e->name);
 	} else {
 		return jinja_unexpected(p, "an attribute's name");
 	}

@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "kv/key.h"
 #include "text/local.h"
+#include "wire/json.h"
 
 enum { CHATS = 100, CHAT_TOK = 10000, TURN_BYTES = 1500, NEW_BYTES = 900, BLOCK_TOK = 16, TEXT_MAX_BYTES = 64 << 20, RUN_BYTES = 1000000 };
 
@@ -52,17 +53,6 @@ static double now_ms(void) { return (double)io_thread_cpu_ns() / 1e6; }
 
 /* ---- bodies */
 
-static void put_json_text(struct buf *b, struct str s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		enum err e = c == '"' || c == '\\' ? buf_printf(b, "\\%c", c)
-			     : c < 0x20            ? buf_printf(b, "\\u%04x", c)
-						   : buf_add_byte(b, (char)c);
-		must(e == ERR_OK);
-	}
-}
-
 /* n bytes or so of the text, whole characters, from some place of it on (round and round). */
 static struct str piece(const struct bench *b, size_t from, size_t n)
 {
@@ -82,9 +72,9 @@ static void make_chat(const struct bench *b, struct buf *out, size_t k, size_t b
 	must(buf_add(out, STR("{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"You are a helpful assistant.\"}")) ==
 		ERR_OK);
 	for (size_t i = 0; i < n + (turn ? 2 : 0); i++) {
-		must(buf_printf(out, ",{\"role\":\"%s\",\"content\":\"", i % 2 ? "assistant" : "user") == ERR_OK);
-		put_json_text(out, piece(b, at + i * TURN_BYTES, i < n ? TURN_BYTES : NEW_BYTES / 2));
-		must(buf_add(out, STR("\"}")) == ERR_OK);
+		must(buf_printf(out, ",{\"role\":\"%s\",\"content\":", i % 2 ? "assistant" : "user") == ERR_OK);
+		must(json_quote(out, piece(b, at + i * TURN_BYTES, i < n ? TURN_BYTES : NEW_BYTES / 2)) == ERR_OK);
+		must(buf_add(out, STR("}")) == ERR_OK);
 	}
 	must(buf_add(out, STR("]}")) == ERR_OK);
 }

@@ -27,6 +27,9 @@ static void test_compare_and_cut(void **state)
 	assert_true(str_eq(str_trim(STR(" \t a b\r\n")), STR("a b")));
 	assert_int_equal(str_find(STR("hello"), STR("ll")), 2);
 	assert_true(str_find(STR("hello"), STR("xx")) == SIZE_MAX);
+	assert_true(str_find(STR("hell"), STR("lo")) == SIZE_MAX && str_find((struct str){ 0 }, STR("l")) == SIZE_MAX);
+	assert_int_equal(str_find(STR("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"), STR("aab")), 40);
+	assert_true(str_find(STR("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), STR("ab")) == SIZE_MAX);
 	assert_true(str_cmp(STR("a"), STR("ab")) < 0 && str_cmp(STR("b"), STR("ab")) > 0);
 	assert_true(str_sub(STR("abc"), 5, 2).n == 0);
 }
