@@ -212,6 +212,8 @@ def test_a_sleeping_worker_holds_nothing(start):
         assert eventually(lambda: only(g)["index_blocks"] == 50, 3)
         up.metrics += 'vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="awake"} 0.0\nvllm:engine_sleep_state{engine="0",model_name="m",sleep_state="discard_all"} 1.0\n'
         assert eventually(lambda: only(g)["index_blocks"] == 0 and only(g)["asleep"], 3), only(g)
+        time.sleep(0.6)               # the second look at a new connection asks the replay again
+        assert only(g)["index_blocks"] == 0, rank(g)
 
 
 def test_the_same_batch_twice_is_one(start):

@@ -291,14 +291,19 @@ static void remove_blocks(struct kv_rank *r, const struct kv_event *e)
 	}
 }
 
+void kv_rank_cleared(struct kv_rank *r)
+{
+	r->s.clears++;
+	r->s.uncertain = false;
+	r->full_replays = 0;
+	clear_view(r);
+}
+
 static void apply_event(struct kv_rank *r, const struct kv_event *e)
 {
 	r->s.events++;
 	if (e->type == KV_EVENT_CLEARED) {
-		r->s.clears++;
-		r->s.uncertain = false;
-		r->full_replays = 0;
-		clear_view(r);
+		kv_rank_cleared(r);
 	} else if (e->tier >= KV_TIERS || e->group >= KV_MAX_GROUPS) {
 		r->s.skipped++;
 	} else if (e->type == KV_EVENT_STORED) {

@@ -43,7 +43,9 @@ enum kv_act kv_rank_replay_end(struct kv_rank *r, bool all);
 /* The event socket connected again after a loss, or the worker came back to health: may have restarted silently. */
 enum kv_act kv_rank_reconnected(struct kv_rank *r);
 uint64_t kv_rank_want_seq(const struct kv_rank *r);
-void kv_rank_drop(struct kv_rank *r);                              /* forget everything (worker restarted, model changed): sink clear */
+void kv_rank_drop(struct kv_rank *r);                              /* forget everything, to be learnt from nothing: sink clear */
+/* The cache is empty, as an event would say it (a sleeping worker): what was told before is not asked for again. */
+void kv_rank_cleared(struct kv_rank *r);
 
 /* For a gateway that starts again (save.c). NOT_FOUND: the view is not worth it: nothing seen, uncertain, a replay under way. LIMIT: buf is full, and as before. */
 must_use enum err kv_rank_save(const struct kv_rank *r, struct buf *buf);

@@ -16,7 +16,7 @@ enum { INLINE_BYTES = 32 << 10, MIN_COST = 20, RETRY_US = 100000, REST_US = 3000
        MEND_US = 30000000, MEND_MAX_US = 960000000, SECOND_LOOK_US = 250000, REOPEN_US = 5000000 };
 enum { DECODE_BYTES_PER_PAYLOAD_BYTE = 64, DECODE_MIN_BYTES = 1 << 20 };
 
-enum msg_kind { MSG_BATCH, MSG_REPLAY_END, MSG_CONNECTED, MSG_DROP };
+enum msg_kind { MSG_BATCH, MSG_REPLAY_END, MSG_CONNECTED, MSG_CLEARED };
 struct msg { enum msg_kind kind; bool from_replay, all; uint64_t seq; char *payload; size_t n; };
 
 enum out_kind { OUT_DELTAS, OUT_CLEAR, OUT_GROUPS };
@@ -335,7 +335,7 @@ static void one_word(struct feed_rank *r, const struct msg *m)
 	else if (m->kind == MSG_REPLAY_END)
 		after_replay(r, m->all);
 	else
-		kv_rank_drop(r->kv);
+		kv_rank_cleared(r->kv);
 	say_changes(r);
 }
 
@@ -551,7 +551,7 @@ void feed_rank_capacity(struct feed_rank *r, uint64_t blocks)
 
 enum err feed_rank_save(const struct feed_rank *r, struct buf *buf) { return r->working ? ERR_NOT_FOUND : kv_rank_save(r->kv, buf); }
 size_t feed_rank_save_bytes(const struct feed_rank *r) { return r->working ? 0 : kv_rank_save_bytes(r->kv); }
-void feed_rank_drop(struct feed_rank *r) { push(r, (struct msg){ .kind = MSG_DROP }); }
+void feed_rank_cleared(struct feed_rank *r) { push(r, (struct msg){ .kind = MSG_CLEARED }); }
 
 void feed_rank_reconnected(struct feed_rank *r)
 {

@@ -120,7 +120,7 @@ struct feed_rank *feed_rank_open(struct feed_worker *w, uint32_t rank, const str
 void feed_rank_close(struct feed_rank *r);
 bool feed_rank_same(const struct feed_rank *r, const struct feed_source *s);
 void feed_rank_capacity(struct feed_rank *r, uint64_t blocks);
-void feed_rank_drop(struct feed_rank *r);           /* the cache is known to be empty (sleeping worker) */
+void feed_rank_cleared(struct feed_rank *r);           /* the cache is known to be empty (sleeping worker) */
 void feed_rank_reconnected(struct feed_rank *r);    /* the worker came back to health */
 void feed_rank_tick(struct feed_rank *r);
 void feed_rank_info(const struct feed_rank *r, struct arena *a, struct feed_rank_info *ret_i);

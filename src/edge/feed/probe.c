@@ -196,7 +196,7 @@ static bool took_metrics(struct feed_worker *w, struct str body)
 		LOG_INFO("worker_asleep", "worker=%.*s what=\"its cache is gone\"", STR_ARG(w->conf.url));
 		for (uint32_t r = 0; r < w->n_ranks; r++)
 			if (w->ranks[r] != NULL)
-				feed_rank_drop(w->ranks[r]);
+				feed_rank_cleared(w->ranks[r]);
 	}
 	if (another)
 		feed_worker_relearn(w, "its process is another one");

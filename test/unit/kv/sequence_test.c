@@ -58,6 +58,29 @@ static void case_llm_d_router_2853_restart_without_replay(void **state)
 	kit_done(&k);
 }
 
+/* A worker that sleeps, or says otherwise than by an event that its cache is empty: a later look at the replay brings nothing back. */
+static void what_is_cleared_is_not_replayed(void **state)
+{
+	(void)state;
+	struct kit k;
+	kit_init(&k);
+	kv_rank_has_replay(k.r, true);
+	for (uint32_t i = 0; i < 10; i++)
+		send(&k, i, i);
+	double ts = kv_rank_stats(k.r).last_ts_s;
+	kv_rank_cleared(k.r);
+	assert_int_equal(k.held.n, 0);
+	assert_int_equal(kv_rank_reconnected(k.r), KV_ACT_REPLAY);
+	assert_int_equal(kv_rank_want_seq(k.r), 9);
+	replay_at(&k, 9, 9, ts);
+	assert_int_equal(kv_rank_replay_end(k.r, true), KV_ACT_NONE);
+	assert_int_equal(k.held.n, 0);
+	send(&k, 10, 20);
+	assert_int_equal(k.held.n, 1);
+	assert_int_equal(kv_rank_stats(k.r).restarts, 0);
+	kit_done(&k);
+}
+
 static void a_restart_that_is_met_late_asks_for_everything(void **state)
 {
 	(void)state;
@@ -353,7 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(case_smg_946_duplicate_batch),
 		cmocka_unit_test(case_llm_d_router_2853_restart_without_replay),
-		cmocka_unit_test(a_restart_that_is_met_late_asks_for_everything),
+		cmocka_unit_test(what_is_cleared_is_not_replayed), cmocka_unit_test(a_restart_that_is_met_late_asks_for_everything),
 		cmocka_unit_test(a_silent_restart_shows_in_the_replay),
 		cmocka_unit_test(a_restart_that_overtook_us_shows_by_its_time),
 		cmocka_unit_test(a_reconnect_without_a_loss_changes_nothing),
