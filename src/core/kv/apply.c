@@ -204,11 +204,17 @@ static void hold(struct kv_rank *r, struct kv_slot *s, enum kv_tier tier, uint32
 		tell(r, (struct kv_delta){ .key = s->key, .add_groups = bit, .tier = tier });
 }
 
+static struct kv_slot *add_slot(struct kv_rank *r, enum kv_tier tier, uint64_t hash, uint64_t key, uint16_t flags)
+{
+	struct kv_slot *s = kv_table_add(&r->tables[tier], hash, tier == KV_TIER_GPU ? r->capacity : 0, kv_rank_limit(r, tier));
+	s->key = key;
+	s->flags = flags;
+	return s;
+}
+
 void kv_rank_put(struct kv_rank *r, enum kv_tier tier, const struct kv_slot *was)
 {
-	struct kv_slot *s = kv_table_add(&r->tables[tier], was->hash, tier == KV_TIER_GPU ? r->capacity : 0, tier == KV_TIER_GPU ? r->limit : KV_LOWER_LIMIT);
-	s->key = was->key;
-	s->flags = was->flags;
+	struct kv_slot *s = add_slot(r, tier, was->hash, was->key, was->flags);
 	for (uint32_t groups = was->groups; groups; groups &= groups - 1)
 		hold(r, s, tier, (uint32_t)__builtin_ctz(groups));
 }
@@ -231,20 +237,15 @@ static void let_go(struct kv_rank *r, struct kv_slot *s, enum kv_tier tier, uint
 	kv_table_del(&r->tables[tier], s);
 }
 
-/* A tier below has no capacity that we know of: a bound, and what is beyond it is only not found. */
 static void store_block(struct kv_rank *r, const struct kv_event *e, uint64_t hash, struct kv_slot *s, uint64_t key)
 {
-	struct kv_table *t = &r->tables[e->tier];
-	uint32_t limit = e->tier == KV_TIER_GPU ? r->limit : KV_LOWER_LIMIT;
 	if (!s) {
-		if (t->n >= limit) {
+		if (r->tables[e->tier].n >= kv_rank_limit(r, e->tier)) {
 			r->wrong |= e->tier == KV_TIER_GPU;
 			r->s.over_capacity++;
 			return;
 		}
-		s = kv_table_add(t, hash, e->tier == KV_TIER_GPU ? r->capacity : 0, limit);
-		s->key = key;
-		s->flags = e->tier != KV_TIER_GPU || e->adapter.n || !e->extras ? KV_SLOT_SHARED : 0;
+		s = add_slot(r, e->tier, hash, key, e->tier != KV_TIER_GPU || e->adapter.n || !e->extras ? KV_SLOT_SHARED : 0);
 	}
 	r->s.stored_blocks++;
 	hold(r, s, e->tier, e->group);

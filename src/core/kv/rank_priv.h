@@ -86,6 +86,8 @@ struct kv_rank {
 	struct kv_rank_stats s;
 };
 
+/* Most slots of a tier. One below the GPU has no capacity that we know of: a bound, and what is beyond it is only not found. */
+static inline uint32_t kv_rank_limit(const struct kv_rank *r, enum kv_tier tier) { return tier == KV_TIER_GPU ? r->limit : (uint32_t)KV_LOWER_LIMIT; }
 /* What a batch does to the view; sends the deltas. */
 void kv_rank_apply(struct kv_rank *r, const struct kv_batch *b);
 /* A slot of an earlier life, which must not be there yet: it is held as it was, and the sink told by kv_rank_flush() at the latest. */

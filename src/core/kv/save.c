@@ -105,7 +105,7 @@ static bool load_groups(struct kv_rank *r, const struct saved_head *h, const cha
 static bool load_table(struct kv_rank *r, enum kv_tier tier, uint32_t n, const char **p)
 {
 	struct kv_slot s;
-	if (n > (tier == KV_TIER_GPU ? r->limit : (uint32_t)KV_LOWER_LIMIT))
+	if (n > kv_rank_limit(r, tier))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		take(p, &s, sizeof(s));
