@@ -43,6 +43,14 @@ static size_t sequence_at(const unsigned char *p, size_t left)
 	return (p[3] & 0xc0) != 0x80 || (a == 0xf0 && p[1] < 0x90) || (a == 0xf4 && p[1] > 0x8f) ? 0 : 4;
 }
 
+size_t utf8_count(struct str s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s.n; i++)
+		n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
+	return n;
+}
+
 size_t utf8_ascii_end(struct str s, size_t from)
 {
 	const uint64_t high = 0x8080808080808080u;

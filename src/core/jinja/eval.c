@@ -155,7 +155,7 @@ enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const 
 		return jinja_get_attr(r, obj, key->s, ret_v);
 	if (obj->type == JINJA_STR)
 		jinja_toiled(r, obj->s.n);
-	if (obj->type == JINJA_STR && index_of(key, jinja_len_cp(obj->s), &i)) {
+	if (obj->type == JINJA_STR && index_of(key, utf8_count(obj->s), &i)) {
 		*ret_v = jinja_str(jinja_slice_cp(obj->s, i, 1));
 		return ERR_OK;
 	}
@@ -203,7 +203,7 @@ enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struc
 		*ret_v = jinja_undefined(STR("slice"));
 		return ERR_OK;
 	}
-	int64_t n = v->type == JINJA_STR ? (int64_t)jinja_len_cp(v->s) : (int64_t)v->list->n;
+	int64_t n = v->type == JINJA_STR ? (int64_t)utf8_count(v->s) : (int64_t)v->list->n;
 	jinja_toiled(r, v->type == JINJA_STR ? v->s.n : 0);
 	TRY(slice_bound(r, &part[0], n, step, step > 0 ? 0 : n - 1, &from));
 	TRY(slice_bound(r, &part[1], n, step, step > 0 ? n : -1, &to));

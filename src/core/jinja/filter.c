@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "jinja/method.h"
 
@@ -45,7 +46,7 @@ static enum err f_length(struct jinja_run *r, const struct jinja_val *v, const s
 {
 	TRY(jinja_args_only(r, a, 0, "", "length"));
 	if (v->type == JINJA_STR)
-		*ret_v = jinja_int((int64_t)jinja_len_cp(v->s));
+		*ret_v = jinja_int((int64_t)utf8_count(v->s));
 	else if (v->type == JINJA_LIST || v->type == JINJA_TUPLE)
 		*ret_v = jinja_int((int64_t)v->list->n);
 	else if (v->type == JINJA_DICT)

@@ -254,7 +254,7 @@ static enum err m_find(struct jinja_run *r, const struct jinja_val *self, const 
 	TRY(jinja_args_only(r, a, 1, "", "find"));
 	TRY(jinja_arg_str(r, a, 0, NULL, STR(""), &what));
 	size_t at = str_find(self->s, what);
-	*ret_v = jinja_int(at == SIZE_MAX ? -1 : (int64_t)jinja_len_cp(str_sub(self->s, 0, at)));
+	*ret_v = jinja_int(at == SIZE_MAX ? -1 : (int64_t)utf8_count(str_sub(self->s, 0, at)));
 	return ERR_OK;
 }
 

@@ -334,14 +334,6 @@ enum err jinja_print(struct buf *b, const struct jinja_val *v)
 
 /* ---- code points */
 
-size_t jinja_len_cp(struct str s)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < s.n; i++)
-		n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
-	return n;
-}
-
 struct str jinja_slice_cp(struct str s, size_t from, size_t n)
 {
 	size_t i = 0;

@@ -78,7 +78,6 @@ struct jinja_json_opts { bool ensure_ascii; int indent; struct str item_sep, key
 must_use enum err jinja_print_json(struct buf *b, const struct jinja_val *v, const struct jinja_json_opts *o);
 
 /* Code points. */
-size_t jinja_len_cp(struct str s);
 struct str jinja_slice_cp(struct str s, size_t from, size_t n);
 bool jinja_is_space(uint32_t cp);                             /* Python's str.isspace set, as strip() uses it */
 struct str jinja_strip(struct str s, bool left, bool right);

@@ -53,9 +53,6 @@ enum err text_truncate_read(const struct json_val *body, enum text_form form, si
 	const struct json_val *v = json_get(body, STR("truncate_prompt_tokens"));
 	struct text_truncate t = { .last = text_has_render(form) };
 	int64_t n;
-	*ret_t = (struct text_truncate){ 0 };
-	if (json_absent(v))
-		return ERR_OK;
 	if (!json_is(v, JSON_NUMBER) || !json_i64(v, &n) || n < -1 || n == 0 || !read_side(json_get(body, STR("truncation_side")), &t))
 		return refuse(ret_why);
 	t.keep_tok = (size_t)MAX(n, (int64_t)0);
@@ -68,21 +65,13 @@ enum err text_truncate_read(const struct json_val *body, enum text_form form, si
 	return ERR_OK;
 }
 
-static size_t code_points(struct str s)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < s.n; i++)
-		n += ((uint8_t)s.p[i] & 0xc0) != 0x80;
-	return n;
-}
-
 size_t text_truncate_longest_cp(const struct tok *t)
 {
 	size_t longest = 0;
 	for (size_t id = 0; id < tok_vocab_size(t); id++) {
 		struct str piece = tok_piece(t, (uint32_t)id);
 		if (piece.n > longest)
-			longest = MAX(longest, code_points(piece));
+			longest = MAX(longest, utf8_count(piece));
 	}
 	return longest;
 }
@@ -91,7 +80,7 @@ bool text_truncate_takes(const struct text_truncate *t, struct str text, size_t 
 {
 	if (t->keep_tok == 0)
 		return true;
-	return t->named_side ? text.n <= t->max_text_cp || code_points(text) <= t->max_text_cp : t->keep_tok > around_tok;
+	return t->named_side ? text.n <= t->max_text_cp || utf8_count(text) <= t->max_text_cp : t->keep_tok > around_tok;
 }
 
 void text_truncate_cut(const struct text_truncate *t, struct tok_ids *ids, size_t from, struct tok_around around)

@@ -16,7 +16,7 @@ struct text_truncate {
 	size_t max_text_cp;      /* a longer text is cut by its worker before it is encoded; with a named side only */
 };
 
-/* model_tok: the model's length, 0: not known. UNSUPPORTED: *ret_why says why; what the worker would refuse is among it. */
+/* Of a body that has the member; ret_t is set when OK. model_tok: the model's length, 0: not known. UNSUPPORTED: *ret_why says why; what the worker would refuse is among it. */
 must_use enum err text_truncate_read(const struct json_val *body, enum text_form form, size_t model_tok, size_t longest_piece_cp,
 	struct text_truncate *ret_t, const char **ret_why);
 /* Of the longest piece of a vocabulary, as its file writes it: code points. */
