@@ -1,20 +1,17 @@
-/* json.c: yyjson behind our own names, plus a scanner that finds where the members of an object lie.
+/* json.c: yyjson behind our own names.
  *
  * The library keeps no positions and its parser is iterative, so depth and the number of values are counted beforehand in
- * one cheap pass (strings are jumped over with memchr), which also bounds its memory: 16 bytes a value. */
-#include "wire/json.h"
-
+ * one cheap pass (json_scan.c), which also bounds its memory: 16 bytes a value. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <yyjson.h>
-
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/must.h"
 #include "base/utf8.h"
+#include "wire/json_priv.h"
 
 enum { FEW_MEMBERS = 24 };
 
@@ -24,6 +21,7 @@ struct json_doc {
 	struct json_member *members;
 	size_t n_members;
 	size_t insert_at;
+	struct json_known known;
 };
 
 /* ---- memory: as everywhere, running out aborts */
@@ -47,151 +45,7 @@ static void alc_free(void *ctx, void *p)
 	free(p);
 }
 
-static const yyjson_alc ALC = { alc_malloc, alc_realloc, alc_free, NULL };
-
-/* ---- scanning text */
-
-enum { NEAR_BYTES = 16 }; /* most strings are names: shorter than a call of memchr is worth */
-
-/* i stands at the opening quote; returns the place behind the closing one, or s.n. */
-static size_t skip_string(struct str s, size_t i)
-{
-	size_t near = MIN(s.n, i + 1 + NEAR_BYTES), first = i + 1;
-	while (first < near && s.p[first] != '"' && s.p[first] != '\\')
-		first++;
-	if (first < near && s.p[first] == '"')
-		return first + 1;
-	for (size_t at = i + 1; at < s.n;) {
-		const char *q = memchr(s.p + at, '"', s.n - at);
-		if (!q)
-			return s.n;
-		size_t end = (size_t)(q - s.p), slashes = 0;
-		while (end - slashes > i + 1 && s.p[end - slashes - 1] == '\\')
-			slashes++;
-		if (slashes % 2 == 0)
-			return end + 1;
-		at = end + 1;
-	}
-	return s.n;
-}
-
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-static size_t skip_spaces(struct str s, size_t i)
-{
-	while (i < s.n && is_space(s.p[i]))
-		i++;
-	return i;
-}
-
-static size_t end_before(struct str s, size_t from, size_t i)
-{
-	while (i > from && is_space(s.p[i - 1]))
-		i--;
-	return i;
-}
-
-enum { PLAIN, QUOTE, COLON, COMMA, OPEN, CLOSE };
-static const unsigned char CLASS[256] = {
-	['"'] = QUOTE, [':'] = COLON, [','] = COMMA, ['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE
-};
-
-struct scan {
-	struct str s;
-	size_t depth, values, opens, keys;
-	size_t max_opens, max_keys; /* 0: as many as values are allowed */
-	bool object; /* the outermost value is an object */
-	bool want_key, want_value; /* of the member of the outermost object */
-	struct json_member now;
-	struct json_member *out;
-	size_t n, cap;
-};
-
-static void end_member(struct scan *c, size_t i)
-{
-	if (c->depth != 1 || !c->object || c->want_key || c->now.val.off == 0)
-		return;
-	c->now.val.n = end_before(c->s, c->now.val.off, i) - c->now.val.off;
-	if (c->n < c->cap)
-		c->out[c->n] = c->now;
-	c->n++;
-	c->now = (struct json_member){ 0 };
-	c->want_key = true;
-}
-
-static size_t on_quote(struct scan *c, size_t i)
-{
-	size_t end = skip_string(c->s, i);
-	if (c->depth == 1 && c->object && c->want_key) {
-		c->now.key = (struct json_span){ i, end - i };
-		c->want_key = false;
-	}
-	return end;
-}
-
-static bool on_open(struct scan *c, char brace)
-{
-	if (++c->depth == 1)
-		c->object = c->want_key = brace == '{';
-	return ++c->values <= JSON_MAX_VALUES && c->depth <= JSON_MAX_DEPTH && (++c->opens <= c->max_opens || !c->max_opens);
-}
-
-static bool on_colon(struct scan *c, size_t i)
-{
-	if (c->depth == 1 && !c->want_key && c->now.val.off == 0)
-		c->now.val.off = skip_spaces(c->s, i + 1);
-	return ++c->keys <= c->max_keys || !c->max_keys;
-}
-
-/* Files for people are half indentation: that goes four bytes at a time. */
-static size_t skip_plain(struct str s, size_t i)
-{
-	while (s.n - i >= 4 && memcmp(s.p + i, "    ", 4) == 0)
-		i += 4;
-	while (i < s.n && CLASS[(unsigned char)s.p[i]] == PLAIN)
-		i++;
-	return i;
-}
-
-/* One pass over a text, checked or not: bounds its nesting and the number of its values, and notes where the members of
- * the outermost object lie (rightly so when the text is JSON). */
-static enum err scan_text(struct scan *c)
-{
-	struct str s = c->s;
-	for (size_t i = 0; i < s.n;) {
-		switch (CLASS[(unsigned char)s.p[i]]) {
-		case QUOTE: i = on_quote(c, i); continue;
-		case COLON:
-			if (!on_colon(c, i))
-				return ERR_LIMIT;
-			break;
-		case COMMA:
-			end_member(c, i);
-			if (++c->values > JSON_MAX_VALUES)
-				return ERR_LIMIT;
-			break;
-		case OPEN:
-			if (!on_open(c, s.p[i]))
-				return ERR_LIMIT;
-			break;
-		case CLOSE:
-			end_member(c, i);
-			c->depth -= c->depth > 0;
-			break;
-		default:
-			i = skip_plain(s, i + 1);
-			continue;
-		}
-		i++;
-	}
-	return ERR_OK;
-}
-
-size_t json_scan_members(struct str object_text, struct json_member *out, size_t cap)
-{
-	struct scan c = { .s = object_text, .out = out, .cap = cap };
-	return scan_text(&c) == ERR_OK ? c.n : 0;
-}
+const yyjson_alc json_alc = { alc_malloc, alc_realloc, alc_free, NULL };
 
 bool json_quoted_eq(struct str quoted, struct str plain)
 {
@@ -246,7 +100,7 @@ static bool repeats_a_key(yyjson_val *root)
 }
 
 /* The spans that the scan found fit the members that the parser found, one by one. */
-static enum err take_members(struct json_doc *d, const struct scan *c)
+static enum err take_members(struct json_doc *d, const struct json_scan *c)
 {
 	yyjson_val *root = yyjson_doc_get_root(d->doc);
 	if (!yyjson_is_obj(root))
@@ -256,7 +110,7 @@ static enum err take_members(struct json_doc *d, const struct scan *c)
 	if (repeats_a_key(root))
 		return ERR_DUPLICATE;
 	must(c->n == yyjson_obj_size(root));
-	d->insert_at = skip_spaces(d->text, 0) + 1;
+	d->insert_at = c->inside;
 	d->members = must_malloc((c->n + 1) * sizeof(*d->members));
 	d->n_members = c->n;
 	if (c->n <= c->cap)
@@ -266,17 +120,15 @@ static enum err take_members(struct json_doc *d, const struct scan *c)
 	return ERR_OK;
 }
 
-static enum err parse(struct scan *c, struct json_doc **ret_doc)
+static enum err parse(struct json_scan *c, struct memo *memo, struct json_doc **ret_doc)
 {
 	struct str text = c->s;
-	TRY(scan_text(c));
-	yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.p, text.n, YYJSON_READ_NUMBER_AS_RAW, &ALC, NULL);
-	if (!doc)
-		return ERR_SYNTAX;
+	TRY(json_scan_text(c));
 	struct json_doc *d = must_calloc(1, sizeof(*d));
-	d->doc = doc;
 	d->text = text;
-	enum err e = take_members(d, c);
+	d->doc = c->n_large ? json_known_read(c, memo, &d->known) :
+			      yyjson_read_opts((char *)(uintptr_t)text.p, text.n, YYJSON_READ_NUMBER_AS_RAW, &json_alc, NULL);
+	enum err e = d->doc ? take_members(d, c) : ERR_SYNTAX;
 	if (e != ERR_OK) {
 		json_free(d);
 		return e;
@@ -288,15 +140,17 @@ static enum err parse(struct scan *c, struct json_doc **ret_doc)
 enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc)
 {
 	struct json_member first[FEW_MEMBERS];
-	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS };
-	return text.n > max_bytes ? ERR_LIMIT : parse(&c, ret_doc);
+	struct json_scan c = { .s = text, .out = first, .cap = FEW_MEMBERS };
+	return text.n > max_bytes ? ERR_LIMIT : parse(&c, NULL, ret_doc);
 }
 
-enum err json_parse_body(struct str text, size_t max_bytes, struct json_doc **ret_doc)
+enum err json_parse_body(struct str text, const struct json_body_opts *o, struct json_doc **ret_doc)
 {
 	struct json_member first[FEW_MEMBERS];
-	struct scan c = { .s = text, .out = first, .cap = FEW_MEMBERS, .max_opens = JSON_BODY_MAX_OPENS, .max_keys = JSON_BODY_MAX_KEYS };
-	return text.n > max_bytes ? ERR_LIMIT : parse(&c, ret_doc);
+	struct json_span large[JSON_LARGE_MAX];
+	struct json_scan c = { .s = text, .out = first, .cap = FEW_MEMBERS, .max_opens = JSON_BODY_MAX_OPENS, .max_keys = JSON_BODY_MAX_KEYS,
+		.large = o->memo ? large : NULL, .large_bytes = o->large_bytes ? o->large_bytes : JSON_LARGE_BYTES };
+	return text.n > o->max_bytes ? ERR_LIMIT : parse(&c, o->memo, ret_doc);
 }
 
 void json_free(struct json_doc *d)
@@ -304,6 +158,7 @@ void json_free(struct json_doc *d)
 	if (!d)
 		return;
 	yyjson_doc_free(d->doc);
+	json_known_done(&d->known);
 	free(d->members);
 	free(d);
 }
@@ -439,7 +294,7 @@ bool json_next(struct json_iter *it)
 		it->key = str_of_val(v);
 		v++; /* a key is followed by its value */
 	}
-	it->val = handle_of(v);
+	it->val = handle_of(it->object ? v : json_linked(v));
 	if (it->left)
 		it->at = handle_of(unsafe_yyjson_get_next(v));
 	return true;

@@ -21,18 +21,26 @@
 #include "base/buf.h"
 
 enum { JSON_MAX_DEPTH = 128, JSON_MAX_VALUES = 4 << 20, JSON_MAX_MEMBERS = 1024 };
-enum { JSON_BODY_MAX_OPENS = 64 << 10, JSON_BODY_MAX_KEYS = 256 << 10 };
+enum { JSON_BODY_MAX_OPENS = 64 << 10, JSON_BODY_MAX_KEYS = 256 << 10, JSON_LARGE_BYTES = 512 };
 
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 struct json_doc;
 struct json_val;
+struct memo;
 
 /* LIMIT: longer than max_bytes, too deep, too many values or top members. DUPLICATE: a top member twice. SYNTAX: the rest. */
 must_use enum err json_parse(struct str text, size_t max_bytes, struct json_doc **ret_doc);
 /* The same for what a stranger sends: in all no more than JSON_BODY_MAX_OPENS objects and arrays and JSON_BODY_MAX_KEYS members,
- * else LIMIT, known before anything is built. Each costs whoever goes over the body far more than its few bytes. */
-must_use enum err json_parse_body(struct str text, size_t max_bytes, struct json_doc **ret_doc);
+ * else LIMIT, known before anything is built. Each costs whoever goes over the body far more than its few bytes.
+ * Of a body with lists at the top (messages, tools, input) the large elements are remembered as they were read: the next turn of a chat, and
+ * whoever parses the same body again, has to read the new ones only. The result is the same as without. */
+struct json_body_opts {
+	size_t max_bytes;
+	struct memo *memo;              /* NULL: nothing is remembered */
+	size_t large_bytes;             /* what is large; 0: JSON_LARGE_BYTES, below which reading is as cheap as finding */
+};
+must_use enum err json_parse_body(struct str text, const struct json_body_opts *o, struct json_doc **ret_doc);
 void json_free(struct json_doc *d);
 const struct json_val *json_root(const struct json_doc *d);
 

@@ -21,7 +21,7 @@ static void check_patch(const struct api_path *path, const struct api_facts *f, 
 	for (size_t i = 0; i < n; i++)
 		must(buf_add(&b, pieces[i]) == ERR_OK);
 	must(bytes == b.n);
-	must(api_facts_read(path, buf_str(&b), b.n, a, &g, &fault) == ERR_OK && g.usage_asked && g.stream);
+	must(api_facts_read(path, buf_str(&b), &(struct json_body_opts){ .max_bytes = b.n }, a, &g, &fault) == ERR_OK && g.usage_asked && g.stream);
 	must(g.digest.lo == f->digest.lo && g.digest.hi == f->digest.hi);
 	buf_done(&b);
 }
@@ -47,7 +47,7 @@ static void check(const char *target, enum text_form form, struct str body)
 	struct api_facts f;
 	struct api_fault fault = { 0 };
 	arena_init(&a, 0);
-	if (api_facts_read(path, body, 1 << 20, &a, &f, &fault) == ERR_OK) {
+	if (api_facts_read(path, body, &(struct json_body_opts){ .max_bytes = 1 << 20 }, &a, &f, &fault) == ERR_OK) {
 		must(f.prompt_head.n <= 1024 && f.prompt_text_bytes <= 2 * body.n);
 		check_patch(path, &f, body, &a);
 		check_ask(form, body);

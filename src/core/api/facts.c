@@ -431,7 +431,7 @@ static enum err parse_fault(enum err e, bool too_long, struct api_fault *ret_fau
 	return e;
 }
 
-enum err api_facts_read(const struct api_path *path, struct str body, size_t max_bytes, struct arena *a, struct api_facts *ret_facts,
+enum err api_facts_read(const struct api_path *path, struct str body, const struct json_body_opts *o, struct arena *a, struct api_facts *ret_facts,
 	struct api_fault *ret_fault)
 {
 	struct reader r = { .path = path, .body = body, .arena = a, .f = { .n = 1 } };
@@ -440,9 +440,9 @@ enum err api_facts_read(const struct api_path *path, struct str body, size_t max
 		*ret_facts = r.f;
 		return ERR_OK;
 	}
-	enum err e = json_parse_body(body, max_bytes, &d);
+	enum err e = json_parse_body(body, o, &d);
 	if (e != ERR_OK)
-		return parse_fault(e, body.n > max_bytes, ret_fault);
+		return parse_fault(e, body.n > o->max_bytes, ret_fault);
 	if (json_is(json_root(d), JSON_OBJECT)) {
 		read_members(&r, d);
 		if (r.e == ERR_OK)

@@ -54,9 +54,9 @@ struct api_fault {
 	const char *param;                  /* the member, or NULL */
 };
 
-/* body: the whole request body. SYNTAX, DUPLICATE, LIMIT, BAD_REQUEST (wrong types, no messages ...): answer 400 (LIMIT, longer than max_bytes: 413)
+/* body: the whole request body, read as o says. SYNTAX, DUPLICATE, LIMIT, BAD_REQUEST (wrong types, no messages ...): answer 400 (LIMIT, longer than o->max_bytes: 413)
  * and send nothing upstream. A path without a JSON body gives empty facts. Unknown members are no fault. */
-must_use enum err api_facts_read(const struct api_path *path, struct str body, size_t max_bytes, struct arena *a,
+must_use enum err api_facts_read(const struct api_path *path, struct str body, const struct json_body_opts *o, struct arena *a,
 				 struct api_facts *ret_facts, struct api_fault *ret_fault);
 
 /* The `model` field of a multipart form (audio); empty when absent. content_type: the header's value. Slice of body. */

@@ -402,7 +402,8 @@ static bool as_it_is(const struct text_local_scratch *s, enum text_form form, co
 static enum err parsed(struct text_local_scratch *s, const struct text_local_job *job, struct json_doc **ret_doc, const char **ret_why)
 {
 	struct json_doc *d;
-	enum err e = json_parse(job->body, job->body.n, &d);
+	struct json_body_opts o = { .max_bytes = job->body.n, .memo = tok_memo_table(job->memo) };
+	enum err e = json_parse_body(job->body, &o, &d);
 	if (e != ERR_OK) {
 		*ret_why = e == ERR_LIMIT ? "too_long" : "not_json";
 		return e;

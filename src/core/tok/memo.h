@@ -1,13 +1,10 @@
 /* tok/memo.h: what this process has tokenised lately: stretches of text between safe cuts, and their ids. The next turn of a chat, or
- * another chat with the same instructions or documents, costs the text that is new.
- *
- * A stretch is found by a hash and believed by its bytes: a wrong id cannot come out. It may stand anywhere in any text of the same
- * tokenizer. Bounded in bytes; in each of its parts what was not used for longest goes first.
- *
- * For any number of threads, which never wait: a part that another thread is looking at counts as a miss. */
+ * another chat with the same instructions or documents, costs the text that is new. A stretch may stand anywhere in any text of the
+ * same tokenizer. Found, bounded and shared by threads as base/memo.h says. */
 #ifndef TOK_MEMO_H
 #define TOK_MEMO_H
 
+#include "base/memo.h"
 #include "tok/tok.h"
 
 enum {
@@ -21,8 +18,9 @@ struct tok_memo_opts {
 	uint64_t seed; /* what nobody outside knows */
 };
 struct tok_memo *tok_memo_new(const struct tok_memo_opts *o); /* one reference */
-struct tok_memo *tok_memo_ref(struct tok_memo *m); /* NULL is fine, here and below */
+struct tok_memo *tok_memo_ref(struct tok_memo *m); /* NULL is fine, here and in the next two */
 void tok_memo_unref(struct tok_memo *m); /* the last one frees it */
+struct memo *tok_memo_table(struct tok_memo *m); /* what it keeps them in: others may keep theirs there too, within the same bound */
 
 size_t tok_memo_least(const struct tok_memo *m);
 
@@ -38,8 +36,7 @@ void tok_memo_count(struct tok_memo *m, size_t known_bytes, size_t new_bytes); /
 
 struct tok_memo_stats {
 	uint64_t known_bytes, new_bytes; /* text that was found, and that was not */
-	uint64_t evicted; /* stretches */
-	size_t bytes, stretches; /* held now */
+	struct memo_stats table;
 };
 struct tok_memo_stats tok_memo_stats(const struct tok_memo *m);
 

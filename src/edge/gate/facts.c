@@ -44,9 +44,10 @@ static bool one_answer(const struct api_facts *f)
 static enum err read_body(struct gate_req *r, struct api_fault *fault)
 {
 	struct str body = { r->body, r->body_bytes };
+	struct json_body_opts o = { .max_bytes = (size_t)r->gate->opts.max_body_bytes, .memo = tok_memo_table(gate_shared_memo(r->gate->shared)) };
 	r->facts.n = 1;
 	if (r->path->body == API_BODY_JSON)
-		TRY(api_facts_read(r->path, body, (size_t)r->gate->opts.max_body_bytes, &r->arena, &r->facts, fault));
+		TRY(api_facts_read(r->path, body, &o, &r->arena, &r->facts, fault));
 	if (r->path->body == API_BODY_FORM)
 		r->facts.model = api_form_model(http_find(r->hr->headers, STR("content-type")), body);
 	TRY(api_patch_report(&r->patch, &r->facts, body, fault));

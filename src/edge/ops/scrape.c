@@ -184,8 +184,8 @@ SINGLE(s_body, o->shared != NULL ? gate_shared_body_bytes(o->shared) : 0)
 #define TEXT(o) (o->shared != NULL ? gate_shared_text(o->shared) : (struct tok_memo_stats){ 0 })
 SINGLE(s_text_known, TEXT(o).known_bytes)
 SINGLE(s_text_new, TEXT(o).new_bytes)
-SINGLE(s_text_bytes, TEXT(o).bytes)
-SINGLE(s_text_evicted, TEXT(o).evicted)
+SINGLE(s_text_bytes, TEXT(o).table.bytes)
+SINGLE(s_text_evicted, TEXT(o).table.evicted)
 SINGLE(s_turns, o->stall.turns)
 SINGLE(s_busy, (double)o->stall.busy_us * 1e-6)
 SINGLE(s_stalls, o->stall.over_1ms)
@@ -206,8 +206,8 @@ static const struct single singles[] = {
 	{ "kvasir_body_memory_bytes", OBS_GAUGE, "Request bodies held now.", s_body },
 	{ "kvasir_tokens_text_known_bytes_total", OBS_COUNTER, "Text of prompts tokenised here whose token ids were known: by this over the sum with the new text is the hit rate.", s_text_known },
 	{ "kvasir_tokens_text_new_bytes_total", OBS_COUNTER, "Text of prompts tokenised here whose token ids were not known.", s_text_new },
-	{ "kvasir_tokens_text_memory_bytes", OBS_GAUGE, "Memory of the text whose token ids are known, with the ids.", s_text_bytes },
-	{ "kvasir_tokens_text_evicted_total", OBS_COUNTER, "Stretches of such text that were forgotten for want of memory.", s_text_evicted },
+	{ "kvasir_tokens_text_memory_bytes", OBS_GAUGE, "Memory of the text that is known: parsed elements of bodies, and stretches of prompts with their token ids.", s_text_bytes },
+	{ "kvasir_tokens_text_evicted_total", OBS_COUNTER, "Pieces of such text that were forgotten for want of memory.", s_text_evicted },
 	{ "kvasir_loop_turns_total", OBS_COUNTER, "Turns of the hub's event loop.", s_turns },
 	{ "kvasir_loop_busy_seconds_total", OBS_COUNTER, "Time the hub's event loop was busy.", s_busy },
 	{ "kvasir_loop_stalls_total", OBS_COUNTER, "Turns of the hub's event loop that took over 1 ms.", s_stalls },

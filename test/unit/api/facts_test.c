@@ -28,7 +28,7 @@ static int teardown(void **state)
 
 static enum err read_as(const char *target, struct str body, struct api_facts *f, struct api_fault *fault)
 {
-	return api_facts_read(api_path_find(STR("POST"), str_of(target), NULL), body, 64 << 20, &mem, f, fault);
+	return api_facts_read(api_path_find(STR("POST"), str_of(target), NULL), body, &(struct json_body_opts){ .max_bytes = 64 << 20 }, &mem, f, fault);
 }
 
 static struct api_facts chat(struct str body)
@@ -206,7 +206,7 @@ static void big_bodies(void **state)
 		assert_str(f.model, "m");
 		assert_true(f.stream && f.prompt_head.n == 1024);
 		struct api_fault fault;
-		assert_int_equal(api_facts_read(api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL), str_from(b, n), n - 1, &mem,
+		assert_int_equal(api_facts_read(api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL), str_from(b, n), &(struct json_body_opts){ .max_bytes = n - 1 }, &mem,
 					 &f, &fault),
 			ERR_LIMIT);
 		free(b);

@@ -16,7 +16,7 @@ static struct api_facts facts_of(struct str body, struct arena *a)
 {
 	struct api_facts f;
 	struct api_fault fault = { 0 };
-	if (api_facts_read(api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL), body, 1 << 20, a, &f, &fault) != ERR_OK)
+	if (api_facts_read(api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL), body, &(struct json_body_opts){ .max_bytes = 1 << 20 }, a, &f, &fault) != ERR_OK)
 		fail_msg("%s", fault.message);
 	return f;
 }
@@ -110,7 +110,7 @@ static enum err report(struct str body, struct buf *out)
 	struct arena a;
 	arena_init(&a, 0);
 	const struct api_path *path = api_path_find(STR("POST"), STR("/v1/chat/completions"), NULL);
-	assert_int_equal(api_facts_read(path, body, 1 << 20, &a, &f, &fault), ERR_OK);
+	assert_int_equal(api_facts_read(path, body, &(struct json_body_opts){ .max_bytes = 1 << 20 }, &a, &f, &fault), ERR_OK);
 	enum err e = api_patch_report(&p, &f, body, &fault);
 	assert_int_equal(e != ERR_OK, fault.param != NULL);
 	size_t n = api_patch_pieces(&p, body, pieces, NULL);

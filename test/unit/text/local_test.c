@@ -744,6 +744,49 @@ static void a_hostile_template_ends(void **state)
 	done(&m);
 }
 
+/* Turn by turn, the elements of the body remembered from the turns before: the ids of a body that nobody knows. */
+static void a_growing_chat_gives_the_ids_of_a_full_run(void **state)
+{
+	static const char *const TURNS[][2] = {
+		{ "{\"role\":\"user\",\"content\":\"", " \\u00e9\\n<s>\"}" },
+		{ "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"", "\"},{\"type\":\"text\",\"text\":\"b\"}]}" },
+		{ "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\": 1", "}\"}}]}" },
+		{ "{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"", "\"}" },
+	};
+	struct tok_memo *memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 4 << 20, .least_bytes = 64 });
+	struct model m = { 0 };
+	struct buf b;
+	const char *why = NULL;
+	size_t large = 0;
+	(void)state;
+	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true },
+				 STR("{% for m in messages %}<s>{{ m.role }}: {{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }}\n{% endfor %}{{ tools | tojson if tools }}")), ERR_OK);
+	buf_init(&b, 1 << 20);
+	for (size_t n = 1; n < 25; n++) {
+		struct text_ids *with = NULL, *without = NULL;
+		buf_clear(&b);
+		must(buf_printf(&b, "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"%0600d\"}}],\"messages\":[", 1) == ERR_OK);
+		for (size_t i = 0; i < n; i++) {
+			must(buf_add(&b, i ? STR(",") : STR("")) == ERR_OK);
+			must(buf_printf(&b, "%s%0*zu%s", TURNS[i % 4][0], i % 5 ? 600 : 1, i, TURNS[i % 4][1]) == ERR_OK);
+		}
+		must(buf_add(&b, STR("]}")) == ERR_OK);
+		struct text_local_job job = chat(buf_str(&b));
+		assert_int_equal(text_local_ids(m.s, &job, &without, &why), ERR_OK);
+		job.memo = memo;
+		assert_int_equal(text_local_ids(m.s, &job, &with, &why), ERR_OK);
+		assert_int_equal(with->prompts[0].n, without->prompts[0].n);
+		assert_memory_equal(with->prompts[0].ids, without->prompts[0].ids, without->prompts[0].n * sizeof(uint32_t));
+		text_ids_unref(with);
+		text_ids_unref(without);
+		large += n == 24 ? memo_stats(tok_memo_table(memo)).items : 0;
+	}
+	assert_true(large > 20); /* 19 messages and the tool; the others are stretches */
+	tok_memo_unref(memo);
+	buf_done(&b);
+	done(&m);
+}
+
 /* The same chat, the same beginning, one memory of stretches: what comes out is each template's own. */
 static void templates_share_no_ids(void **state)
 {
@@ -945,7 +988,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(golden_of_other_apis), cmocka_unit_test(golden_of_bodies_with_their_own_ways), cmocka_unit_test(golden_of_harmony), cmocka_unit_test(harmony), cmocka_unit_test(harmony_remembers), cmocka_unit_test(inline_system),
 		cmocka_unit_test(case_vllm_38738_results_of_tools_come_before_the_text), cmocka_unit_test(case_litellm_22997_thinking_is_no_visible_text),
 		cmocka_unit_test(case_litellm_30043_what_is_unknown_changes_no_prompt), cmocka_unit_test(case_mcp_go_913_integers_keep_their_digits), cmocka_unit_test(thinking_disabled), cmocka_unit_test(other_apis_only_for_a_known_version), cmocka_unit_test(more_new_text_than_allowed), cmocka_unit_test(what_differs_between_versions_is_left), cmocka_unit_test(prompts_are_cut_as_by_the_worker), cmocka_unit_test(what_is_not_sure_about_a_cut_is_left),
-		cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(a_request_brings_its_template), cmocka_unit_test(a_template_may_be_asked_for_by_name), cmocka_unit_test(a_hostile_template_ends), cmocka_unit_test(templates_share_no_ids), cmocka_unit_test(templates_by_name),
+		cmocka_unit_test(embeddings), cmocka_unit_test(scores), cmocka_unit_test(a_request_brings_its_template), cmocka_unit_test(a_template_may_be_asked_for_by_name), cmocka_unit_test(a_hostile_template_ends), cmocka_unit_test(a_growing_chat_gives_the_ids_of_a_full_run), cmocka_unit_test(templates_share_no_ids), cmocka_unit_test(templates_by_name),
 		cmocka_unit_test(a_token_of_the_class_is_not_guessed), cmocka_unit_test(models_rendered_by_code), cmocka_unit_test(the_day), cmocka_unit_test(images_in_text), cmocka_unit_test(images_in_lists), cmocka_unit_test(images_first), cmocka_unit_test(civil_days) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void test_the_next_turn_costs_what_is_new(void **state)
 	check(&g, "qwen2", m, buf_str(&b));
 	struct tok_memo_stats s = tok_memo_stats(m);
 	assert_true(s.new_bytes - first < 200 && s.known_bytes > first - 200);
-	assert_true(s.stretches > 20 && s.bytes > first && s.evicted == 0);
+	assert_true(s.table.items > 20 && s.table.bytes > first && s.table.evicted == 0);
 
 	struct tok_ids ids = { 0 };
 	struct tok_job job = { .text = buf_str(&b), .memo = m, .max_new_bytes = 200 };
@@ -179,13 +179,13 @@ static void test_it_is_bounded(void **state)
 		memcpy(text, &i, sizeof(i));
 		s.text.n = 10 + i;
 		tok_memo_keep(m, g.t, &s, (struct tok_ids){ .p = ids, .n = 100 });
-		assert_true(tok_memo_stats(m).bytes <= MAX);
+		assert_true(tok_memo_stats(m).table.bytes <= MAX);
 	}
-	assert_true(tok_memo_stats(m).evicted > 1000);
+	assert_true(tok_memo_stats(m).table.evicted > 1000);
 	struct tok_memo *none = memo_of(0, 1);
 	tok_memo_keep(none, g.t, &s, (struct tok_ids){ .p = ids, .n = 1 });
 	assert_false(tok_memo_find(none, g.t, &s, &out));
-	assert_int_equal(tok_memo_stats(none).bytes, 0);
+	assert_int_equal(tok_memo_stats(none).table.bytes, 0);
 	tok_memo_unref(none);
 	tok_memo_unref(m);
 	tok_ids_done(&out);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/memo.h"
 #include "base/must.h"
 #include "wire/json.h"
 
@@ -79,6 +80,11 @@ static void values_are_bounded(void **state)
 	free(s);
 }
 
+static enum err stranger(struct str text, size_t max_bytes, struct json_doc **ret_doc)
+{
+	return json_parse_body(text, &(struct json_body_opts){ .max_bytes = max_bytes }, ret_doc);
+}
+
 /* `n` times `item`, with commas, as the value of a member. */
 static enum err body_of(const char *item, size_t n, enum err (*fn)(struct str, size_t, struct json_doc **))
 {
@@ -101,15 +107,15 @@ static void bodies_have_less_room(void **state)
 {
 	(void)state;
 	enum { OPENS = JSON_BODY_MAX_OPENS - 2, KEYS = JSON_BODY_MAX_KEYS - 1 };     /* less the outer ones */
-	assert_int_equal(body_of("{}", OPENS, json_parse_body), ERR_OK);
-	assert_int_equal(body_of("{}", OPENS + 1, json_parse_body), ERR_LIMIT);
-	assert_int_equal(body_of("[]", OPENS + 1, json_parse_body), ERR_LIMIT);
+	assert_int_equal(body_of("{}", OPENS, stranger), ERR_OK);
+	assert_int_equal(body_of("{}", OPENS + 1, stranger), ERR_LIMIT);
+	assert_int_equal(body_of("[]", OPENS + 1, stranger), ERR_LIMIT);
 	assert_int_equal(body_of("[]", OPENS + 1, json_parse), ERR_OK);
-	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5, json_parse_body), ERR_OK);
-	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5 + 1, json_parse_body), ERR_LIMIT);
+	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5, stranger), ERR_OK);
+	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5 + 1, stranger), ERR_LIMIT);
 	assert_int_equal(body_of("{\"a\":0,\"a\":0,\"a\":0,\"a\":0,\"a\":0}", KEYS / 5 + 1, json_parse), ERR_OK);
-	assert_int_equal(body_of("0", OPENS + 1, json_parse_body), ERR_OK);
-	assert_int_equal(body_of("\":{[\\\"\"", OPENS + 1, json_parse_body), ERR_OK);
+	assert_int_equal(body_of("0", OPENS + 1, stranger), ERR_OK);
+	assert_int_equal(body_of("\":{[\\\"\"", OPENS + 1, stranger), ERR_OK);
 }
 
 /* jansson and Python take the last of two equal members, this library the first: nobody may guess. */
@@ -291,6 +297,99 @@ static void known_members_only(void **state)
 	assert_false(json_only(NULL, NAMES, ARRAY_LEN(NAMES)));
 }
 
+/* ---- what is remembered of bodies */
+
+/* How a body reads with that memory: its value written again; "" when it is refused. */
+static struct str read_with(struct memo *memo, size_t large_bytes, const char *text, struct buf *out, enum err *ret_e)
+{
+	struct json_doc *d;
+	buf_clear(out);
+	*ret_e = json_parse_body(str_of(text), &(struct json_body_opts){ .max_bytes = 1 << 20, .memo = memo, .large_bytes = large_bytes }, &d);
+	if (*ret_e != ERR_OK)
+		return (struct str){ 0 };
+	struct json_writer w = json_writer(out);
+	json_put_val(&w, json_root(d));
+	assert_int_equal(json_writer_done(&w), ERR_OK);
+	json_free(d);
+	return buf_str(out);
+}
+
+/* With nothing remembered, with everything, and with parts of it: always the same. */
+static void large_elements_change_nothing(void **state)
+{
+	static const char *const TEXTS[] = {
+		"{\"messages\":[{\"a\":\"x\\n\\u00e9\\\"]\"}, {\"a\":[1,{\"b\":2}]} ,\"three\"],\"n\":0}",
+		"{\"messages\":[{\"a\":\"x\\n\\u00e9\\\"]\"}, {\"a\":[1,{\"b\":2}]} ,\"three\",{\"new\":true}],\"n\":0}",
+		"{\"a\":[0,[0,0],0,-0.0,\"0\"],\"b\":[0,{\"a\":0}],\"c\":[],\"d\":[[]],\"e\":{\"f\":[{\"a\":\"xyz\"}]}}",
+		" { \"a\" : [ 1e5 , 100 , null , true , \"\\ud83d\\ude00\" ] } ",
+		"[{\"a\":[1,2,3]},[1,2,3]]", "[]", "{}", "17", "{\"a\":[ ]}",
+		"{\"a\":[{\"x\":1,\"x\":2}],\"a\":[1]}", /* the inner one is legal, the outer one not */
+		"{\"a\":[{\"b\":1}{\"c\":2}]}", "{\"a\":[{\"b\":1],2}}", "{\"a\":[{\"b\":1},]}", "{\"a\":[,{\"b\":1}]}", "{\"a\":[{\"b\":1}", "{\"a\":[{\"b\":1}]]}",
+		"{\"a\":[{\"b\":1}]}x", "{\"a\":[{\"b\":01}]}", "{\"a\":[{\"b\":\"\\ud800\"}]}", "{\"a\":[\"\xff\"]}", "{\"a\":[\"unfinished]}", "{\"a\":[1 2]}", "{[1,2]:3}",
+	};
+	struct buf plain, with;
+	buf_init(&plain, 1 << 20);
+	buf_init(&with, 1 << 20);
+	(void)state;
+	for (size_t large = 1; large < 20; large++) {
+		struct memo *memo = memo_new(1 << 20, large);
+		for (size_t i = 0; i < 2 * ARRAY_LEN(TEXTS); i++) {
+			enum err want, got;
+			struct str a = read_with(NULL, 0, TEXTS[i % ARRAY_LEN(TEXTS)], &plain, &want);
+			struct str b = read_with(memo, large, TEXTS[i % ARRAY_LEN(TEXTS)], &with, &got);
+			if (got != want || !str_eq(a, b))
+				fail_msg("%s: %s, with memory %s", TEXTS[i % ARRAY_LEN(TEXTS)], err_text(want), err_text(got));
+		}
+		assert_true(memo_stats(memo).items > 0);
+		memo_unref(memo);
+	}
+	buf_done(&plain);
+	buf_done(&with);
+}
+
+static void a_next_turn_adds_what_is_new(void **state)
+{
+	struct buf b, out;
+	enum err e;
+	struct memo *memo = memo_new(1 << 24, 1);
+	(void)state;
+	buf_init(&b, 1 << 20);
+	buf_init(&out, 1 << 20);
+	for (size_t turns = 1; turns < 40; turns++) {
+		buf_clear(&b);
+		must(buf_add(&b, STR("{\"messages\":[\"short\"")) == ERR_OK);
+		for (size_t i = 0; i < turns; i++)
+			must(buf_printf(&b, ",{\"content\":\"%0*zu\"}", JSON_LARGE_BYTES, i) == ERR_OK);
+		must(buf_printf(&b, "],\"stream\":true}%c", 0) == ERR_OK);
+		assert_true(str_eq(read_with(memo, 0, b.p, &out, &e), str_of(b.p)));
+		assert_int_equal(memo_stats(memo).items, turns);
+	}
+	memo_unref(memo);
+	buf_done(&b);
+	buf_done(&out);
+}
+
+/* A document is whole as long as it lives, whatever the table forgets. */
+static void a_document_outlives_the_memory(void **state)
+{
+	struct memo *memo = memo_new(1 << 20, 1);
+	struct str text = STR("{\"a\":[{\"b\":\"a\\tb\"},{\"c\":[1,2]}],\"d\":5}"), s;
+	struct json_doc *d[2];
+	struct json_member m;
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(json_parse_body(text, &(struct json_body_opts){ .max_bytes = text.n, .memo = memo, .large_bytes = 4 }, &d[i]), ERR_OK);
+	json_free(d[0]);
+	memo_unref(memo);
+	struct json_iter it = json_each(json_get(json_root(d[1]), STR("a")));
+	assert_true(json_next(&it) && json_str(json_get(it.val, STR("b")), &s) && str_eq(s, STR("a\tb")));
+	assert_true(json_next(&it) && json_len(json_get(it.val, STR("c"))) == 2 && !json_next(&it));
+	assert_true(json_member(d[1], STR("d"), &m) && str_eq(json_span_str(text, m.val), STR("5")));
+	assert_true(json_member(d[1], STR("a"), &m) && m.val.n == text.n - 12);
+	assert_int_equal(json_insert_at(d[1]), 1);
+	json_free(d[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +397,9 @@ int main(void)
 		cmocka_unit_test(depth_is_bounded),
 		cmocka_unit_test(values_are_bounded),
 		cmocka_unit_test(bodies_have_less_room),
+		cmocka_unit_test(large_elements_change_nothing),
+		cmocka_unit_test(a_next_turn_adds_what_is_new),
+		cmocka_unit_test(a_document_outlives_the_memory),
 		cmocka_unit_test(top_members_must_differ),
 		cmocka_unit_test(typed_reads),
 		cmocka_unit_test(spans_point_into_the_text),
