@@ -42,6 +42,7 @@ static void add_children(struct tok_trie *t, struct range *ranges, const struct 
 			end++;
 		ranges[t->n_nodes] = (struct range){ r.low, end, r.depth + 1 };
 		t->nodes[t->n_nodes++] = (struct tok_trie_node){ .byte = (uint8_t)byte, .token = TOK_NONE };
+		t->inside[(uint8_t)byte] |= r.depth > 0;
 		t->nodes[at].n_children++;
 		r.low = end;
 	}
@@ -128,6 +129,13 @@ bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range
 			return true;
 	}
 	return false;
+}
+
+size_t tok_trie_apart(const struct tok_trie *t, struct str text, size_t at)
+{
+	while (at > 0 && t->inside[(uint8_t)text.p[at]])
+		at--;
+	return at;
 }
 
 size_t tok_trie_open(const struct tok_trie *t, struct str text, size_t from)

@@ -30,7 +30,9 @@ size_t tok_cut_ordinary(const struct tok *t, struct str text, size_t least)
 
 size_t tok_cut_next(const struct tok *t, struct str text, size_t least, enum tok_from *ret_from)
 {
-	size_t done = 0; /* tokens that begin before it are seen */
+	if (least > text.n)
+		return 0;
+	size_t done = tok_trie_apart(&t->raw, text, least - 1); /* tokens that begin before it are seen, or end before least */
 	for (size_t upto, plain; (t->token_cuts || t->plain_cuts) && done < text.n; done = MAX(done, upto)) {
 		upto = MIN(MAX(least, done) + WINDOW, text.n);
 		plain = t->plain_cuts ? plain_cut(t, text, MAX(least, done), upto) : 0;

@@ -149,6 +149,7 @@ struct tok_trie {
 	uint32_t root[256]; /* the node of a first byte, or TOK_NONE */
 	uint32_t n_roots;
 	uint8_t only_root; /* the first byte when there is just one */
+	bool inside[256]; /* a pattern has this byte behind its first one */
 };
 struct tok_pattern {
 	struct str text;
@@ -167,6 +168,8 @@ struct tok_range {
 	size_t from, upto;
 };
 bool tok_trie_before(const struct tok_trie *t, struct str text, struct tok_range where, struct tok_match *ret_m);
+/* The last place up to `at` that no match which begins before it reaches across: what is found from there on is what is found from 0. */
+size_t tok_trie_apart(const struct tok_trie *t, struct str text, size_t at);
 /* Where, at or behind from, a pattern may have begun that goes on behind the text's end; text.n: nowhere. */
 size_t tok_trie_open(const struct tok_trie *t, struct str text, size_t from);
 

@@ -105,6 +105,60 @@ static void test_conversations_give_the_ids_of_a_full_run(void **state)
 	assert_true(known > 2000000);
 }
 
+/* ---- where stretches end */
+
+/* The first cut at or behind least, with the tokens looked for from the text's start on. */
+static size_t slow_cut(const struct tok *t, struct str text, size_t least, enum tok_from *ret_from)
+{
+	size_t plain = tok_cut_ordinary(t, text, least);
+	struct tok_match m;
+	for (size_t from = 0; t->token_cuts && tok_trie_next(&t->raw, text, from, &m) && (!plain || m.start < plain); from = m.end)
+		if (m.end >= least && !t->tokens[m.token].rstrip) {
+			*ret_from = TOK_FROM_TOKEN;
+			return m.end;
+		}
+	*ret_from = TOK_FROM_TEXT;
+	return plain;
+}
+
+/* Returns how many cuts there were. */
+static size_t check_cuts(struct golden *g, const char *name, struct rand *r)
+{
+	enum { LONG = 9000, TIMES = 100 };
+	struct buf b;
+	size_t seen = 0;
+	buf_init(&b, 1 << 20);
+	while (b.n < LONG)
+		grow(g, &b, r);
+	for (size_t i = 0; i < TIMES; i++) {
+		struct str text = str_skip(buf_str(&b), rand_below(r, LONG));
+		size_t least = 1 + rand_below(r, rand_below(r, 2) ? 64 : text.n + 2);
+		enum tok_from from, slow_from;
+		size_t cut = tok_cut_next(g->t, text, least, &from), slow = slow_cut(g->t, text, least, &slow_from);
+		if (cut != slow || (cut && from != slow_from))
+			fail_msg("%s: cut at %zu, not at %zu, from %zu on in \"%.*s\"", name, cut, slow, least, STR_ARG(text));
+		seen += cut != 0;
+	}
+	buf_done(&b);
+	golden_close(g);
+	return seen;
+}
+
+static void test_a_stretch_ends_at_its_first_cut(void **state)
+{
+	(void)state;
+	struct rand r = { 5 };
+	struct golden g;
+	size_t seen = 0;
+	for (size_t k = 0; GOLDEN[k]; k++) {
+		golden_open(&g, GOLDEN[k]);
+		seen += check_cuts(&g, GOLDEN[k], &r);
+		if (golden_open_odd(&g, GOLDEN[k]))
+			seen += check_cuts(&g, GOLDEN[k], &r);
+	}
+	assert_true(seen > 2000);
+}
+
 /* ---- what it saves */
 
 static void test_the_next_turn_costs_what_is_new(void **state)
@@ -244,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_conversations_give_the_ids_of_a_full_run),
+		cmocka_unit_test(test_a_stretch_ends_at_its_first_cut),
 		cmocka_unit_test(test_the_next_turn_costs_what_is_new),
 		cmocka_unit_test(test_stretches_of_others_are_not_taken),
 		cmocka_unit_test(test_it_is_bounded),
