@@ -1,4 +1,5 @@
 /* json_test.c: reading, spans, refusals, writing. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -369,6 +370,32 @@ static void a_next_turn_adds_what_is_new(void **state)
 	buf_done(&out);
 }
 
+/* What the table counts is what the process holds: its bound bounds memory. */
+static void what_is_remembered_is_counted(void **state)
+{
+	enum { MESSAGES = 400 };
+	struct buf b;
+	struct json_doc *d;
+	(void)state;
+	if (mallinfo2().uordblks == 0)
+		skip(); /* a sanitizer's allocator */
+	buf_init(&b, 2 << 20);
+	must(buf_add(&b, STR("{\"messages\":[0")) == ERR_OK);
+	for (size_t i = 0; i < MESSAGES; i++)
+		must(buf_printf(&b, ",{\"role\":\"user\",\"content\":\"%0*zu\"}", 600 + (int)i * 5, i) == ERR_OK);
+	must(buf_add(&b, STR("]}")) == ERR_OK);
+	struct memo *memo = memo_new(64 << 20, 1);
+	size_t before = mallinfo2().uordblks;
+	assert_int_equal(json_parse_body(buf_str(&b), &(struct json_body_opts){ .max_bytes = b.n, .memo = memo }, &d), ERR_OK);
+	json_free(d);
+	size_t held = mallinfo2().uordblks - before, counted = memo_stats(memo).bytes;
+	assert_int_equal(memo_stats(memo).items, MESSAGES);
+	if (held > counted * 11 / 10 || held < counted * 3 / 4)
+		fail_msg("%zu bytes held, %zu counted", held, counted);
+	memo_unref(memo);
+	buf_done(&b);
+}
+
 /* A document is whole as long as it lives, whatever the table forgets. */
 static void a_document_outlives_the_memory(void **state)
 {
@@ -399,6 +426,7 @@ int main(void)
 		cmocka_unit_test(bodies_have_less_room),
 		cmocka_unit_test(large_elements_change_nothing),
 		cmocka_unit_test(a_next_turn_adds_what_is_new),
+		cmocka_unit_test(what_is_remembered_is_counted),
 		cmocka_unit_test(a_document_outlives_the_memory),
 		cmocka_unit_test(top_members_must_differ),
 		cmocka_unit_test(typed_reads),
