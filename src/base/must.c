@@ -49,9 +49,8 @@ enum { LINE_BYTES = 64 };
 
 static size_t rounded(size_t n, size_t to) { return (n + to - 1) & ~(to - 1); }
 
-/* The system must hear of it before the first byte is touched; then each large page is one fault, had here and not by the first look-ups.
- * What lies before and behind the aligned part goes back. */
-static void *large_pages(size_t n)
+/* The system must hear of it before the first byte is touched. What lies before and behind the aligned part goes back. */
+static char *large_pages(size_t n)
 {
 	size_t all = n + MUST_LARGE_PAGE;
 	char *p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -63,15 +62,21 @@ static void *large_pages(size_t n)
 	if (before < MUST_LARGE_PAGE)
 		(void)munmap(p + before + n, MUST_LARGE_PAGE - before);
 	(void)madvise(p + before, n, MADV_HUGEPAGE);
-	for (size_t i = 0; i < n; i += MUST_LARGE_PAGE)
-		((volatile char *)p)[before + i] = 0;
 	return p + before;
+}
+
+/* Each large page is one fault, had here and not by the first look-ups. */
+static void *touched(char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i += MUST_LARGE_PAGE)
+		((volatile char *)p)[i] = 0;
+	return p;
 }
 
 void *must_table(size_t bytes)
 {
 	if (bytes >= MUST_LARGE_PAGE)
-		return large_pages(rounded(bytes, MUST_LARGE_PAGE));
+		return touched(large_pages(rounded(bytes, MUST_LARGE_PAGE)), rounded(bytes, MUST_LARGE_PAGE));
 	size_t n = rounded(bytes ? bytes : 1, LINE_BYTES);
 	void *p = aligned_alloc(LINE_BYTES, n);
 	if (!p)
@@ -85,4 +90,37 @@ void must_table_free(void *p, size_t bytes)
 		(void)munmap(p, rounded(bytes, MUST_LARGE_PAGE));
 	else
 		free(p);
+}
+
+/* ---- big jobs: in front of the memory stands how much address space it has */
+
+enum { HEAD_BYTES = LINE_BYTES };
+
+static size_t *head_of(void *p) { return (size_t *)(void *)((char *)p - HEAD_BYTES); }
+
+void *must_large(size_t bytes)
+{
+	if (bytes > SIZE_MAX / 4)
+		must_oom(bytes);
+	size_t all = rounded(HEAD_BYTES + 2 * bytes, MUST_LARGE_PAGE);
+	char *p = large_pages(all) + HEAD_BYTES;
+	*head_of(p) = all;
+	return p;
+}
+
+void *must_large_grow(void *old, size_t bytes)
+{
+	size_t room = *head_of(old) - HEAD_BYTES;
+	if (bytes <= room)
+		return old;
+	void *p = must_large(bytes);
+	memcpy(p, old, room);
+	must_large_free(old);
+	return p;
+}
+
+void must_large_free(void *p)
+{
+	if (p)
+		(void)munmap(head_of(p), *head_of(p));
 }

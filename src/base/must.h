@@ -20,4 +20,10 @@ enum { MUST_LARGE_PAGE = 2 << 20 };
 void *must_table(size_t bytes);
 void must_table_free(void *p, size_t bytes);
 
+/* Memory for one big job, given back to the system at its end: in large pages where the system has them, which are had as they are
+ * touched. Growing up to twice the size it began with moves nothing. Not zeroed when it grows; freed with must_large_free only. */
+void *must_large(size_t bytes);
+void *must_large_grow(void *p, size_t bytes);
+void must_large_free(void *p); /* NULL is fine */
+
 #endif

@@ -47,6 +47,30 @@ static void alc_free(void *ctx, void *p)
 
 const yyjson_alc json_alc = { alc_malloc, alc_realloc, alc_free, NULL };
 
+/* Of files: the library begins with room for a value in six bytes of text, or less, and grows by half. */
+enum { MAX_FILE_GROWN_BYTES = JSON_MAX_VALUES * sizeof(yyjson_val) / 2 * 3 };
+
+static void *file_malloc(void *ctx, size_t n)
+{
+	(void)ctx;
+	return must_large(n);
+}
+
+static void *file_realloc(void *ctx, void *p, size_t old, size_t n)
+{
+	(void)ctx;
+	(void)old;
+	return n <= MAX_FILE_GROWN_BYTES ? must_large_grow(p, n) : NULL;
+}
+
+static void file_free(void *ctx, void *p)
+{
+	(void)ctx;
+	must_large_free(p);
+}
+
+static const yyjson_alc FILE_ALC = { file_malloc, file_realloc, file_free, NULL };
+
 bool json_quoted_eq(struct str quoted, struct str plain)
 {
 	if (quoted.n < 2)
@@ -99,16 +123,20 @@ static bool repeats_a_key(yyjson_val *root)
 	return repeated;
 }
 
+static enum err check_members(yyjson_val *root)
+{
+	if (yyjson_obj_size(root) > JSON_MAX_MEMBERS)
+		return ERR_LIMIT;
+	return repeats_a_key(root) ? ERR_DUPLICATE : ERR_OK;
+}
+
 /* The spans that the scan found fit the members that the parser found, one by one. */
 static enum err take_members(struct json_doc *d, const struct json_scan *c)
 {
 	yyjson_val *root = yyjson_doc_get_root(d->doc);
 	if (!yyjson_is_obj(root))
 		return ERR_OK;
-	if (c->n > JSON_MAX_MEMBERS)
-		return ERR_LIMIT;
-	if (repeats_a_key(root))
-		return ERR_DUPLICATE;
+	TRY(check_members(root));
 	must(c->n == yyjson_obj_size(root));
 	d->insert_at = c->inside;
 	d->members = must_malloc((c->n + 1) * sizeof(*d->members));
@@ -151,6 +179,30 @@ enum err json_parse_body(struct str text, const struct json_body_opts *o, struct
 	struct json_scan c = { .s = text, .out = first, .cap = FEW_MEMBERS, .max_opens = JSON_BODY_MAX_OPENS, .max_keys = JSON_BODY_MAX_KEYS,
 		.large = o->memo ? large : NULL, .large_bytes = o->large_bytes ? o->large_bytes : JSON_LARGE_BYTES };
 	return text.n > o->max_bytes ? ERR_LIMIT : parse(&c, o->memo, ret_doc);
+}
+
+static enum err read_file(struct json_doc *d, const yyjson_alc *alc)
+{
+	yyjson_read_err why;
+	d->doc = yyjson_read_opts((char *)(uintptr_t)d->text.p, d->text.n, YYJSON_READ_NUMBER_AS_RAW, alc, &why);
+	if (!d->doc)
+		return why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION ? ERR_LIMIT : ERR_SYNTAX;
+	return yyjson_doc_get_val_count(d->doc) > JSON_MAX_VALUES ? ERR_LIMIT : check_members(yyjson_doc_get_root(d->doc));
+}
+
+enum err json_parse_file(struct str text, size_t max_bytes, struct json_doc **ret_doc)
+{
+	if (text.n > max_bytes)
+		return ERR_LIMIT;
+	struct json_doc *d = must_calloc(1, sizeof(*d));
+	d->text = text;
+	enum err e = read_file(d, text.n < MUST_LARGE_PAGE ? &json_alc : &FILE_ALC);
+	if (e != ERR_OK) {
+		json_free(d);
+		return e;
+	}
+	*ret_doc = d;
+	return ERR_OK;
 }
 
 void json_free(struct json_doc *d)
@@ -274,6 +326,20 @@ bool json_true(const struct json_val *v)
 {
 	bool b = false;
 	return json_bool(v, &b) && b;
+}
+
+bool json_str_pair(const struct json_val *v, struct str ret_s[2])
+{
+	yyjson_val *array = val_of(v);
+	if (!yyjson_is_arr(array) || unsafe_yyjson_get_len(array) != 2)
+		return false;
+	yyjson_val *a = unsafe_yyjson_get_first(array), *b = json_linked(unsafe_yyjson_get_next(a));
+	a = json_linked(a);
+	if (!unsafe_yyjson_is_str(a) || !unsafe_yyjson_is_str(b))
+		return false;
+	ret_s[0] = str_of_val(a);
+	ret_s[1] = str_of_val(b);
+	return true;
 }
 
 struct json_iter json_each(const struct json_val *v)

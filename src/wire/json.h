@@ -41,6 +41,9 @@ struct json_body_opts {
 	size_t large_bytes;             /* what is large; 0: JSON_LARGE_BYTES, below which reading is as cheap as finding */
 };
 must_use enum err json_parse_body(struct str text, const struct json_body_opts *o, struct json_doc **ret_doc);
+/* As json_parse, for a model's big files, with one pass less: nesting is not bounded (go over it without recursion), there are no spans,
+ * and while it is read the memory of its values is bounded by JSON_MAX_VALUES or, where that is more, three times the text. */
+must_use enum err json_parse_file(struct str text, size_t max_bytes, struct json_doc **ret_doc);
 void json_free(struct json_doc *d);
 const struct json_val *json_root(const struct json_doc *d);
 
@@ -58,6 +61,7 @@ bool json_number_text(const struct json_val *v, struct str *ret_digits);
 /* An object with no members but these, and others that are null, which says the same as nothing. */
 bool json_only(const struct json_val *object, const struct str *names, size_t n);
 bool json_true(const struct json_val *v);                        /* is it there and `true`? */
+bool json_str_pair(const struct json_val *v, struct str ret_s[2]);   /* an array of two strings and nothing else */
 
 /* for (struct json_iter it = json_each(v); json_next(&it);) use it.val (and it.key in objects). Other types: no turn. */
 struct json_iter {

@@ -79,6 +79,16 @@ static void check_body(struct str text, const struct json_doc *plain, enum err w
 	memo_unref(memo);
 }
 
+/* Both ways to read agree, but for what only one of them bounds. */
+static void check_file(struct str text, enum err e)
+{
+	struct json_doc *d;
+	enum err of_file = json_parse_file(text, 1 << 20, &d);
+	must(of_file == e || e == ERR_LIMIT);
+	if (of_file == ERR_OK)
+		json_free(d);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -90,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_init(&out[1], 16 * size + 64);
 	enum err e = json_parse(text, 1 << 20, &d);
 	check_body(text, d, e, out);
+	check_file(text, e);
 	if (e == ERR_OK) {
 		if (json_is(json_root(d), JSON_OBJECT))
 			check_spans(d, text);

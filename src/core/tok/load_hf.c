@@ -473,7 +473,7 @@ static enum err parse_files(const struct tok_files *f, struct json_doc *docs[DOC
 		{ f->added, "added_tokens.json" },
 	};
 	for (size_t i = 0; i < DOCS; i++) {
-		enum err e = files[i].text.n ? json_parse(files[i].text, TOK_MAX_FILE_BYTES, &docs[i]) : ERR_OK;
+		enum err e = files[i].text.n ? json_parse_file(files[i].text, TOK_MAX_FILE_BYTES, &docs[i]) : ERR_OK;
 		if (e != ERR_OK)
 			return tok_say(why, e, "%s is not JSON that we take: %s", files[i].name, err_text(e));
 	}

@@ -39,13 +39,12 @@ static enum err read_vocab(struct tok *t, const struct json_val *vocab, uint32_t
 
 /* ---- merges */
 
-static bool merge_parts(const struct json_val *v, struct str *a, struct str *b)
+static bool merge_parts(const struct json_val *v, struct str parts[2])
 {
 	struct str line;
-	if (json_str(v, &line))
-		return str_cut(line, ' ', a, b) && !(b->n && memchr(b->p, ' ', b->n));
-	struct json_iter it = json_each(v);
-	return json_len(v) == 2 && json_next(&it) && json_str(it.val, a) && json_next(&it) && json_str(it.val, b);
+	if (json_str_pair(v, parts))
+		return true;
+	return json_str(v, &line) && str_cut(line, ' ', &parts[0], &parts[1]) && !(parts[1].n && memchr(parts[1].p, ' ', parts[1].n));
 }
 
 /* Reading merges: `last` is the result of the one before, for the next result is mostly that or the id behind it. */
@@ -97,7 +96,7 @@ static enum err keep_merges(struct tok *t, struct merging *m, struct tok_why why
 
 static enum err read_merge(struct tok *t, const struct json_val *v, struct merging *m, struct tok_why why)
 {
-	if (!merge_parts(v, &m->parts[m->n], &m->parts[m->n + 1]))
+	if (!merge_parts(v, &m->parts[m->n]))
 		return tok_say(why, ERR_SYNTAX, "merge %u is not two pieces", m->rank + (uint32_t)m->n / 2);
 	m->n += 2;
 	return m->n == ARRAY_LEN(m->parts) ? keep_merges(t, m, why) : ERR_OK;

@@ -241,7 +241,7 @@ static enum err read_tekken(struct ranks *r, const struct json_val *root)
 static enum err with_doc(struct ranks *r, struct str text, const char *name, enum err (*read)(struct ranks *r, const struct json_val *root))
 {
 	struct json_doc *doc;
-	enum err e = json_parse(text, TOK_MAX_FILE_BYTES, &doc);
+	enum err e = json_parse_file(text, TOK_MAX_FILE_BYTES, &doc);
 	if (e != ERR_OK)
 		return tok_say(r->why, e, "%s is not JSON that we take: %s", name, err_text(e));
 	arena_init(&r->a, 0);

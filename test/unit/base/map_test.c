@@ -106,11 +106,32 @@ static void test_tables_are_zeroed_and_aligned(void **state)
 	}
 }
 
+static void test_large_memory_grows_in_place_and_keeps_its_bytes(void **state)
+{
+	(void)state;
+	static const size_t SIZES[] = { 1, 4000, MUST_LARGE_PAGE, 3 * (size_t)MUST_LARGE_PAGE + 5 };
+	must_large_free(NULL);
+	for (size_t i = 0; i < ARRAY_LEN(SIZES); i++) {
+		size_t n = SIZES[i];
+		unsigned char *p = must_large(n), *old = p;
+		assert_int_equal((uintptr_t)p % 64, 0);
+		memset(p, 'x', n);
+		p = must_large_grow(p, 2 * n);
+		assert_ptr_equal(p, old);
+		memset(p + n, 'y', n);
+		p = must_large_grow(p, 2 * n + 3 * (size_t)MUST_LARGE_PAGE);
+		assert_true(p[0] == 'x' && p[n - 1] == 'x' && p[n] == 'y' && p[2 * n - 1] == 'y');
+		memset(p + 2 * n, 'z', 3 * (size_t)MUST_LARGE_PAGE);
+		must_large_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_operations_match_an_array),
 		cmocka_unit_test(test_tables_are_zeroed_and_aligned),
+		cmocka_unit_test(test_large_memory_grows_in_place_and_keeps_its_bytes),
 		cmocka_unit_test(test_reserved_room_moves_nothing),
 		cmocka_unit_test(test_arena_rewinds_and_counts),
 	};

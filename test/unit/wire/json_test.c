@@ -81,6 +81,54 @@ static void values_are_bounded(void **state)
 	free(s);
 }
 
+/* Without the first pass the same holds of values, of what is no JSON and of repeated members; memory is bounded while it is read. */
+static void files_are_read_at_once(void **state)
+{
+	(void)state;
+	static const size_t VALUES[] = { JSON_MAX_VALUES - 1, JSON_MAX_VALUES, 3 * (size_t)JSON_MAX_VALUES };
+	struct json_doc *d;
+	size_t cap = 2 * VALUES[2] + 1;
+	char *s = malloc(cap);
+	for (size_t i = 0; i < cap; i++)
+		s[i] = i % 2 ? '1' : ',';
+	s[0] = '[';
+	for (size_t i = 0; i < ARRAY_LEN(VALUES); i++) {     /* beside the array */
+		size_t n = 2 * VALUES[i] + 1;
+		char kept = s[n - 1];
+		s[n - 1] = ']';
+		enum err e = json_parse_file(str_from(s, n), n, &d);
+		assert_int_equal(e, i == 0 ? ERR_OK : ERR_LIMIT);
+		if (e == ERR_OK) {
+			assert_int_equal(json_len(json_root(d)), VALUES[i]);
+			json_free(d);
+		}
+		assert_int_equal(json_parse_file(str_from(s, n - 1), n, &d), i == 2 ? ERR_LIMIT : ERR_SYNTAX);
+		s[n - 1] = kept;
+	}
+	free(s);
+	assert_int_equal(json_parse_file(STR("[1]"), 2, &d), ERR_LIMIT);
+	assert_int_equal(json_parse_file(STR("[1"), 9, &d), ERR_SYNTAX);
+	assert_int_equal(json_parse_file(STR("{\"a\":1,\"\\u0061\":2}"), 99, &d), ERR_DUPLICATE);
+	assert_int_equal(json_parse_file(STR("{\"a\":[[1]]}"), 99, &d), ERR_OK);
+	assert_int_equal(json_len(json_get(json_root(d), STR("a"))), 1);
+	json_free(d);
+}
+
+static void pairs_of_strings(void **state)
+{
+	(void)state;
+	struct json_doc *d;
+	struct str s[2] = { STR("?"), STR("?") };
+	assert_int_equal(json_parse(STR("[[\"a\",\"\\u0062c\"],[\"a\"],[\"a\",\"b\",\"c\"],[\"a\",1],[1,\"a\"],{\"a\":\"b\"},\"ab\",[[\"a\",\"b\"],\"c\"]]"), 999, &d), ERR_OK);
+	struct json_iter it = json_each(json_root(d));
+	assert_true(json_next(&it) && json_str_pair(it.val, s));
+	assert_true(str_eq(s[0], STR("a")) && str_eq(s[1], STR("bc")));
+	while (json_next(&it))
+		assert_false(json_str_pair(it.val, s));
+	assert_false(json_str_pair(NULL, s));
+	json_free(d);
+}
+
 static enum err stranger(struct str text, size_t max_bytes, struct json_doc **ret_doc)
 {
 	return json_parse_body(text, &(struct json_body_opts){ .max_bytes = max_bytes }, ret_doc);
@@ -423,6 +471,8 @@ int main(void)
 		cmocka_unit_test(known_members_only), cmocka_unit_test(refusals),
 		cmocka_unit_test(depth_is_bounded),
 		cmocka_unit_test(values_are_bounded),
+		cmocka_unit_test(files_are_read_at_once),
+		cmocka_unit_test(pairs_of_strings),
 		cmocka_unit_test(bodies_have_less_room),
 		cmocka_unit_test(large_elements_change_nothing),
 		cmocka_unit_test(a_next_turn_adds_what_is_new),
