@@ -177,7 +177,9 @@ enum err json_parse_body(struct str text, const struct json_body_opts *o, struct
 	struct json_member first[FEW_MEMBERS];
 	struct json_span large[JSON_LARGE_MAX];
 	struct json_scan c = { .s = text, .out = first, .cap = FEW_MEMBERS, .max_opens = JSON_BODY_MAX_OPENS, .max_keys = JSON_BODY_MAX_KEYS,
-		.large = o->memo ? large : NULL, .large_bytes = o->large_bytes ? o->large_bytes : JSON_LARGE_BYTES };
+		.large_bytes = o->large_bytes ? o->large_bytes : JSON_LARGE_BYTES };
+	if (o->memo && text.n >= 4 * c.large_bytes) /* a short body is read at once */
+		c.large = large;
 	return text.n > o->max_bytes ? ERR_LIMIT : parse(&c, o->memo, ret_doc);
 }
 

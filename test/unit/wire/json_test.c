@@ -411,7 +411,7 @@ static void a_next_turn_adds_what_is_new(void **state)
 			must(buf_printf(&b, ",{\"content\":\"%0*zu\"}", JSON_LARGE_BYTES, i) == ERR_OK);
 		must(buf_printf(&b, "],\"stream\":true}%c", 0) == ERR_OK);
 		assert_true(str_eq(read_with(memo, 0, b.p, &out, &e), str_of(b.p)));
-		assert_int_equal(memo_stats(memo).items, turns);
+		assert_int_equal(memo_stats(memo).items, turns < 4 ? 0 : turns); /* the first ones are short bodies */
 	}
 	memo_unref(memo);
 	buf_done(&b);
