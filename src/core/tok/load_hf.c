@@ -453,8 +453,7 @@ static enum err read_all(struct loading *l, const struct tok_files *f, const str
 	TRY(read_tokens(l, json_get(root, STR("added_tokens"))));
 	TRY(tok_config_read(l->t, &l->c, l->why));
 	TRY(tok_adding_finish(&l->adding, l->t, l->why));
-	TRY(tok_config_around(l->t, &l->c, l->loader, l->why));
-	return tok_finish_model(l->t, l->why);
+	return tok_config_around(l->t, &l->c, l->loader, l->why);
 }
 
 enum { DOCS = 5 };
@@ -497,5 +496,5 @@ enum err tok_load_hf(struct tok *t, const struct tok_files *f, struct tok_why wh
 	tok_adding_done(&l.adding);
 	for (size_t i = 0; i < DOCS; i++)
 		json_free(docs[i]);
-	return e;
+	return e == ERR_OK ? tok_finish_model(t, why) : e;
 }

@@ -10,29 +10,55 @@ static const struct str MARK = STR_INIT("\xe2\x96\x81");
 
 /* ---- vocabulary */
 
+/* Pieces by id: there are seldom more ids than pieces, so they are given room once. */
+struct by_id {
+	struct str *p;
+	size_t n, cap;
+};
+
+static void by_id_init(struct by_id *b, size_t cap) { *b = (struct by_id){ must_table(cap * sizeof(*b->p)), 0, cap }; }
+static void by_id_done(struct by_id *b) { must_table_free(b->p, b->cap * sizeof(*b->p)); }
+
+static struct str *by_id_at(struct by_id *b, size_t id)
+{
+	if (id >= b->cap) {
+		struct by_id wider;
+		by_id_init(&wider, 2 * (id + 1));
+		memcpy(wider.p, b->p, b->n * sizeof(*b->p));
+		wider.n = b->n;
+		by_id_done(b);
+		*b = wider;
+	}
+	b->n = MAX(b->n, id + 1);
+	return &b->p[id];
+}
+
+static enum err sort_pieces(const struct json_val *vocab, struct by_id *b, struct tok_why why)
+{
+	for (struct json_iter it = json_each(vocab); json_next(&it);) {
+		uint64_t id;
+		if (!json_u64(it.val, &id) || id >= TOK_MAX_VOCAB)
+			return tok_say(why, ERR_LIMIT, "the vocabulary has an id that is no number below %d", TOK_MAX_VOCAB);
+		struct str *piece = by_id_at(b, id);
+		if (piece->p)
+			return tok_say(why, ERR_UNSUPPORTED, "two pieces of the vocabulary have the id %u", (unsigned)id);
+		*piece = it.key;
+	}
+	return ERR_OK;
+}
+
 static enum err read_vocab(struct tok *t, const struct json_val *vocab, uint32_t *ret_size, struct tok_why why)
 {
 	size_t n = json_len(vocab);
-	VEC(struct str) by_id = { 0 };
-	enum err e = ERR_OK;
-	for (struct json_iter it = json_each(vocab); e == ERR_OK && json_next(&it);) {
-		uint64_t id;
-		if (!json_u64(it.val, &id) || id >= TOK_MAX_VOCAB) {
-			e = tok_say(why, ERR_LIMIT, "the vocabulary has an id that is no number below %d", TOK_MAX_VOCAB);
-			break;
-		}
-		while (by_id.n <= id)
-			VEC_PUSH(&by_id, (struct str){ NULL, 0 });
-		if (by_id.p[id].p)
-			e = tok_say(why, ERR_UNSUPPORTED, "two pieces of the vocabulary have the id %u", (unsigned)id);
-		by_id.p[id] = it.key;
-	}
+	struct by_id b;
+	by_id_init(&b, n);
+	enum err e = sort_pieces(vocab, &b, why);
 	if (e == ERR_OK) {
-		tok_pool_init(&t->pieces, by_id.p, (uint32_t)by_id.n);
+		tok_pool_init(&t->pieces, b.p, (uint32_t)b.n);
 		if (tok_pool_index(&t->pieces, NULL) != TOK_NONE)
 			e = tok_say(why, ERR_UNSUPPORTED, "the vocabulary lists a piece twice");
 	}
-	VEC_FREE(&by_id);
+	by_id_done(&b);
 	*ret_size = (uint32_t)n;
 	return e;
 }
@@ -58,7 +84,7 @@ struct merging {
 static bool is_joined(const struct tok *t, uint32_t id, struct str a, struct str b)
 {
 	struct str s = tok_pool_get(&t->pieces, id);
-	return s.n == a.n + b.n && str_starts(s, a) && str_ends(s, b);
+	return s.n == a.n + b.n && memcmp(s.p, a.p, a.n) == 0 && memcmp(s.p + a.n, b.p, b.n) == 0;
 }
 
 static enum err find_result(const struct tok *t, struct merging *m, struct str a, struct str b)
@@ -188,10 +214,12 @@ static enum err finish_bytes(struct tok *t, struct tok_why why)
 static struct str spaced(struct str piece, char *out)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < piece.n;) {
-		bool mark = piece.n - i >= 3 && memcmp(piece.p + i, MARK.p, 3) == 0;
-		out[n++] = mark ? ' ' : piece.p[i];
-		i += mark ? 3 : 1;
+	for (size_t i = 0; i < piece.n; i++, n++) {
+		out[n] = piece.p[i];
+		if (out[n] == MARK.p[0] && piece.n - i >= 3 && memcmp(piece.p + i, MARK.p, 3) == 0) {
+			out[n] = ' ';
+			i += 2;
+		}
 	}
 	return (struct str){ out, n };
 }
@@ -254,9 +282,10 @@ static void look_at_results(struct tok *t)
 			continue;
 		seen[t->merges.result[r]] = true;
 		char small[256], *room = piece.n <= sizeof(small) ? small : must_malloc(piece.n);
-		find_crossings(t, spaced(piece, room));
+		struct str s = spaced(piece, room);
+		find_crossings(t, s);
 		if (t->neighbours)
-			note_neighbours(t, spaced(piece, room));
+			note_neighbours(t, s);
 		if (room != small)
 			free(room);
 	}
@@ -289,43 +318,47 @@ static void finish_spaces(struct tok *t)
 
 /* ---- what every id stands for */
 
-/* What a piece stands for, into *room, which moves on; *hidden: no word of a text can be looked up as it. */
-static struct str stands_for(const struct tok *t, struct str piece, char **room, bool *hidden)
+/* What a piece stands for, into out (of at least its length). true: no word of a text can be looked up as it. */
+static bool stands_for(const struct tok *t, struct str piece, char *out, size_t *ret_n)
 {
-	struct str s = { *room, 0 };
-	*hidden = t->kind == TOK_BYTES ? !tok_alphabet_decode(piece, *room, &s.n) : piece.n && memchr(piece.p, ' ', piece.n);
-	if (t->kind == TOK_SPACES)
-		s = spaced(piece, *room);
-	else if (*hidden)
-		return piece;
-	*room += s.n;
-	return s;
+	if (t->kind == TOK_SPACES) {
+		*ret_n = spaced(piece, out).n;
+		return piece.n && memchr(piece.p, ' ', piece.n);
+	}
+	if (tok_alphabet_decode(piece, out, ret_n))
+		return false;
+	memcpy(out, piece.p, piece.n);
+	*ret_n = piece.n;
+	return true;
 }
 
+/* Of an id that both have, the added token counts and not the model's piece. */
 static void make_bytes(struct tok *t)
 {
-	uint32_t n = t->pieces.n;
-	size_t room_bytes = t->pieces.off[n];
+	struct tok_pool *p = &t->bytes;
+	size_t room_bytes = t->pieces.off[t->pieces.n], at = 0, n;
+	p->n = t->pieces.n;
 	for (size_t i = 0; i < t->n_tokens; i++) {
-		n = MAX(n, t->tokens[i].id + 1);
+		p->n = MAX(p->n, t->tokens[i].id + 1);
 		room_bytes += t->tokens[i].content.n;
 	}
-	struct str *by_id = must_calloc(n + (size_t)1, sizeof(*by_id));
-	bool *hidden = must_calloc(n + (size_t)1, sizeof(*hidden));
-	char *room = must_malloc(room_bytes + 1), *at = room;
-	for (uint32_t id = 0; id < t->pieces.n; id++)
-		by_id[id] = stands_for(t, tok_pool_get(&t->pieces, id), &at, &hidden[id]);
-	for (size_t i = 0; i < t->n_tokens; i++) {
-		uint32_t id = t->tokens[i].id;
-		bool of_model = str_eq(tok_pool_get(&t->pieces, id), t->tokens[i].content);
-		by_id[id] = stands_for(t, t->tokens[i].content, &at, &hidden[id]);
-		hidden[id] |= !of_model;
+	must(room_bytes < UINT32_MAX);
+	p->bytes = must_malloc(room_bytes + 1);
+	p->off = must_malloc((p->n + (size_t)1) * sizeof(*p->off));
+	bool *hidden = must_calloc(p->n + (size_t)1, sizeof(*hidden));
+	uint32_t *token = must_calloc(p->n + (size_t)1, sizeof(*token)); /* of an id: its place + 1 */
+	for (size_t i = 0; i < t->n_tokens; i++)
+		token[t->tokens[i].id] = (uint32_t)i + 1;
+	for (uint32_t id = 0; id < p->n; id++, at += n) {
+		struct str piece = tok_pool_get(&t->pieces, id), content = token[id] ? t->tokens[token[id] - 1].content : piece;
+		p->off[id] = (uint32_t)at;
+		hidden[id] = stands_for(t, content, p->bytes + at, &n) || !str_eq(piece, content);
 	}
-	tok_pool_init(&t->bytes, by_id, n);
+	p->off[p->n] = (uint32_t)at;
+	p->bytes = must_realloc(p->bytes, at + 1);
 	if (t->whole_words)
-		(void)tok_pool_index(&t->bytes, hidden);
-	free(room);
-	free(by_id);
+		(void)tok_pool_index(p, hidden);
+	free(token);
 	free(hidden);
 }
 

@@ -209,7 +209,7 @@ struct tok_merges {
 };
 void tok_merges_init(struct tok_merges *m, size_t n_pairs, size_t n_ranks);
 void tok_merges_put(struct tok_merges *m, uint32_t a, uint32_t b, uint32_t rank); /* again: the later one counts */
-void tok_merges_ask(const struct tok_merges *m, uint32_t a, uint32_t b); /* put will be called: brings its cache line */
+void tok_merges_ask(const struct tok_merges *m, uint32_t a, uint32_t b); /* put or rank will be called: brings its cache line */
 void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256]); /* fills `first` */
 void tok_merges_done(struct tok_merges *m);
 static inline size_t tok_merges_home(const struct tok_merges *m, uint64_t key) { return (size_t)((key * 0x9e3779b97f4a7c15u) >> m->shift); }

@@ -157,10 +157,13 @@ void tok_merges_first(struct tok_merges *m, const uint32_t byte_id[256])
 {
 	m->first = must_malloc(65536 * sizeof(*m->first));
 	memset(m->first, 0xff, 65536 * sizeof(*m->first));
-	for (size_t a = 0; a < 256; a++)
+	for (size_t a = 0; a < 256; a++) {
+		for (size_t b = 0; b < 256; b++)
+			tok_merges_ask(m, byte_id[a], byte_id[b]);
 		for (size_t b = 0; byte_id[a] != TOK_NONE && b < 256; b++)
 			if (byte_id[b] != TOK_NONE)
 				m->first[a << 8 | b] = tok_merges_rank(m, byte_id[a], byte_id[b]);
+	}
 }
 
 void tok_merges_done(struct tok_merges *m)

@@ -126,6 +126,31 @@ static void test_merges_and_missing_bytes(void **state)
 	tok_free(t);
 }
 
+/* Far more ids than pieces, in no order; an added token may get the id of a piece and then goes before it. */
+static void test_ids_far_apart(void **state)
+{
+	(void)state;
+	char why[256] = "";
+	struct tok *t;
+	assert_int_equal(load("null", BYTE_LEVEL,
+				 "{\"type\":\"BPE\",\"vocab\":{\"b\":3,\"a\":500000,\"ab\":40,\"\\u0120\":7,\"cd\":5},\"merges\":[\"a b\"]}",
+				 ",\"added_tokens\":[" TOKEN("<x>", ",\"normalized\":false") "]", "", why, &t),
+		ERR_OK);
+	IDS_ARE(t, "ab a<x>", 40, 7, 500000, 5);
+	assert_int_equal(tok_vocab_size(t), 500001);
+	assert_true(str_eq(tok_piece(t, 5), STR("<x>")) && tok_piece(t, 4).n == 0 && str_eq(tok_piece(t, 500000), STR("a")));
+	struct buf b;
+	buf_init(&b, 100);
+	assert_int_equal(tok_decode(t, &(struct tok_decode_job){ .ids = (uint32_t[]){ 40, 7, 500000, 5 }, .n = 4 }, &b), ERR_OK);
+	assert_true(str_eq(buf_str(&b), STR("ab   a <x>")));
+	buf_done(&b);
+	tok_free(t);
+	assert_int_equal(load("null", BYTE_LEVEL,
+				 "{\"type\":\"BPE\",\"vocab\":{\"a\":3,\"b\":500000,\"c\":3},\"merges\":[]}", "", "", why, &t),
+		ERR_UNSUPPORTED);
+	assert_non_null(strstr(why, "the id 3"));
+}
+
 /* The id is the vocabulary's or the next free one, whatever the file says; the last word on a token counts. */
 static void test_added_tokens(void **state)
 {
@@ -434,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_refused_by_name),
 		cmocka_unit_test(test_broken_files),
 		cmocka_unit_test(test_merges_and_missing_bytes),
+		cmocka_unit_test(test_ids_far_apart),
 		cmocka_unit_test(test_added_tokens),
 		cmocka_unit_test(test_longest_token_wins_and_single_words),
 		cmocka_unit_test(test_config_adds_tokens_and_names),
