@@ -20,6 +20,7 @@ struct jinja_expr {
 	unsigned line;
 	struct jinja_val value;              /* CONST */
 	struct str name;                     /* NAME, ATTR, FILTER, TEST */
+	unsigned number;                     /* NAME: of its name */
 	int op;                              /* BIN, or the function number of FILTER and TEST */
 	bool negated;                        /* TEST: is not */
 	bool plain;                          /* ATTR: no dict has a method of that name, and Python keeps none for itself */
@@ -30,7 +31,15 @@ struct jinja_expr {
 	const int *ops;                      /* COMPARE: args[0] ops[0] args[1] ops[1] args[2] ... */
 };
 
-#define JINJA_BODY_NAME STR("\1body")   /* no template can write it: the text of a filter block's body */
+/* A variable's name, and its number: the same name has the same number in a template, so that scopes are searched by numbers. */
+struct jinja_name { struct str text; unsigned number; };
+/* The interpreter's own come first. BODY, which no template can write: the text of a filter block's body. */
+#define JINJA_OWN_NAMES(X) X(LOOP, "loop") X(CALLER, "caller") X(BODY, "\1body")
+enum {
+#define X(id, text) JINJA_N_##id,
+	JINJA_OWN_NAMES(X)
+#undef X
+};
 
 enum jinja_stmt_kind {
 	JINJA_S_DATA, JINJA_S_OUTPUT, JINJA_S_IF, JINJA_S_FOR, JINJA_S_SET, JINJA_S_SET_BLOCK, JINJA_S_MACRO, JINJA_S_CALL, JINJA_S_FILTER, JINJA_S_SCOPE,
@@ -39,15 +48,18 @@ enum jinja_stmt_kind {
 struct jinja_stmt;
 struct jinja_body { const struct jinja_stmt *p; size_t n; };
 struct jinja_target {                    /* what `set` and `for` bind: names (a tuple when n > 1 or `tuple`), or space.attr */
-	const struct str *names; size_t n; bool tuple;
-	struct str space, attr;
+	const struct jinja_name *names; size_t n; bool tuple;
+	struct jinja_name space;
+	struct str attr;
 };
-struct jinja_param { struct str name; const struct jinja_expr *def; };
+struct jinja_param { struct jinja_name name; const struct jinja_expr *def; };
 struct jinja_stmt {
 	enum jinja_stmt_kind kind;
 	unsigned line;
-	struct str data, name;               /* DATA; MACRO */
+	struct str data;                     /* DATA */
+	struct jinja_name name;              /* MACRO */
 	const struct jinja_expr *e, *filter; /* OUTPUT, IF (condition), FOR (what), SET, CALL (the call); FOR: its `if` */
+	const struct jinja_expr *const *terms; size_t n_terms;   /* OUTPUT: of the sum that e is, else e alone */
 	struct jinja_target target;
 	const struct jinja_param *params; size_t n_params;    /* MACRO, CALL */
 	struct jinja_body body, other;       /* other: else */
@@ -56,6 +68,7 @@ struct jinja_stmt {
 struct jinja_template {
 	struct arena arena;
 	struct jinja_body body;
+	size_t n_names;                      /* of all variables: their numbers are below */
 	bool clock;
 	bool format, format_before;          /* the content is gone through: by today's rule, by the older one */
 };

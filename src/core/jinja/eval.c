@@ -88,12 +88,20 @@ enum err jinja_undefined_fault(struct jinja_run *r, const struct jinja_val *v)
 	return jinja_raise(r, "'%.*s' is undefined", (int)MIN(v->s.n, 80u), v->s.p ? v->s.p : "");
 }
 
-static enum err get_member(struct jinja_run *r, const struct jinja_val *obj, struct str name, struct jinja_val *ret_v)
+static inline enum err get_member(struct jinja_run *r, const struct jinja_val *obj, struct str name, struct jinja_val *ret_v)
 {
-	const struct jinja_val *found = jinja_dict_get_str(obj->dict, name);
-	jinja_sought(r, obj->dict->n, &(struct jinja_val){ .type = JINJA_STR, .s = name });
+	const struct jinja_val *found = jinja_dict_find_str(obj->dict, name);
+	jinja_sought_str(r, obj->dict->n, name);
 	*ret_v = found ? *found : jinja_undefined(name);
 	return ERR_OK;
+}
+
+static enum err get_of_loop(struct jinja_run *r, const struct jinja_loop *l, struct str name, struct jinja_val *ret_v)
+{
+	*ret_v = loop_attr(l, name);
+	return ret_v->type == JINJA_UNDEFINED && (str_eq(name, STR("cycle")) || str_eq(name, STR("changed")))
+		       ? jinja_refuse(r, "loop.%.*s", STR_ARG(name))
+		       : ERR_OK;
 }
 
 enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct str name, struct jinja_val *ret_v)
@@ -102,10 +110,8 @@ enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *obj, struct
 		return jinja_undefined_fault(r, obj);
 	if (str_starts(name, STR("__")))
 		return jinja_refuse(r, "the attribute %.*s", STR_ARG(name));
-	if (obj->type == JINJA_LOOP) {
-		*ret_v = loop_attr(obj->loop, name);
-		return ret_v->type == JINJA_UNDEFINED && (str_eq(name, STR("cycle")) || str_eq(name, STR("changed"))) ? jinja_refuse(r, "loop.%.*s", STR_ARG(name)) : ERR_OK;
-	}
+	if (obj->type == JINJA_LOOP)
+		return get_of_loop(r, obj->loop, name, ret_v);
 	if (obj->type == JINJA_ITER)
 		return jinja_refuse(r, "the attribute %.*s of a generator", STR_ARG(name));
 	if (jinja_method_find(r, obj, name, ret_v))
@@ -321,23 +327,31 @@ static enum err eval_compare(struct jinja_run *r, const struct jinja_expr *e, st
 	return ERR_OK;
 }
 
-static enum err eval_name(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+static enum err eval_const(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
 {
-	if (jinja_lookup(r, e->name, ret_v))
-		return ERR_OK;
-	int g = jinja_global_find(e->name);
-	*ret_v = g >= 0 ? (struct jinja_val){ .type = JINJA_GLOBAL, .global = g } : jinja_undefined(e->name);
+	(void)r;
+	*ret_v = e->value;
 	return ERR_OK;
 }
 
-static enum err eval_unary(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+static enum err eval_name(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	*ret_v = *jinja_lookup(r, e->number, e->name);
+	return ERR_OK;
+}
+
+static enum err eval_not(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val v;
+	TRY(jinja_eval(r, e->a, &v));
+	*ret_v = jinja_bool(!jinja_truthy(&v));
+	return ERR_OK;
+}
+
+static enum err eval_sign(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
 {
 	struct jinja_val v, zero = jinja_int(0);
 	TRY(jinja_eval(r, e->a, &v));
-	if (e->kind == JINJA_E_NOT) {
-		*ret_v = jinja_bool(!jinja_truthy(&v));
-		return ERR_OK;
-	}
 	if (!jinja_is_number(&v))
 		return v.type == JINJA_UNDEFINED ? jinja_undefined_fault(r, &v)
 						 : jinja_raise(r, "bad operand type for a sign: '%s'", jinja_type_name(&v));
@@ -366,68 +380,96 @@ static enum err eval_cond(struct jinja_run *r, const struct jinja_expr *e, struc
 	return ERR_OK;
 }
 
-static enum err eval_applied(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+static enum err eval_call(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val fn;
+	struct jinja_args args;
+	TRY(jinja_eval(r, e->a, &fn));
+	TRY(eval_args(r, e, &args));
+	return jinja_call(r, &fn, &args, ret_v);
+}
+
+static enum err eval_filter(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val on;
+	struct jinja_args args;
+	TRY(jinja_eval(r, e->a, &on));
+	TRY(eval_args(r, e, &args));
+	return jinja_filter(r, e->op, &on, &args, ret_v);
+}
+
+static enum err eval_test(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
 {
 	struct jinja_val on;
 	struct jinja_args args;
 	bool yes;
 	TRY(jinja_eval(r, e->a, &on));
 	TRY(eval_args(r, e, &args));
-	if (e->kind == JINJA_E_CALL)
-		return jinja_call(r, &on, &args, ret_v);
-	if (e->kind == JINJA_E_FILTER)
-		return jinja_filter(r, e->op, &on, &args, ret_v);
 	TRY(jinja_test(r, e->op, &on, &args, &yes));
 	*ret_v = jinja_bool(yes != e->negated);
 	return ERR_OK;
 }
 
-static enum err eval_binary(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+static inline enum err attr_of(struct jinja_run *r, const struct jinja_val *of, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	if (e->plain && (of->type == JINJA_DICT || of->type == JINJA_NAMESPACE))
+		return get_member(r, of, e->name, ret_v);
+	if (e->plain && of->type == JINJA_LOOP)
+		return get_of_loop(r, of->loop, e->name, ret_v);
+	return jinja_get_attr(r, of, e->name, ret_v);
+}
+
+static enum err eval_attr_of_any(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val of;
+	TRY(jinja_eval(r, e->a, &of));
+	return attr_of(r, &of, e, ret_v);
+}
+
+/* Nearly all are a name's: no need to copy what it stands for. */
+static enum err eval_attr(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	if (e->a->kind != JINJA_E_NAME)
+		return eval_attr_of_any(r, e, ret_v);
+	TRY(jinja_eval_step(r));
+	return attr_of(r, jinja_lookup(r, e->a->number, e->a->name), e, ret_v);
+}
+
+static enum err eval_item(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+{
+	struct jinja_val of, key;
+	TRY(jinja_eval(r, e->a, &of));
+	TRY(jinja_eval(r, e->b, &key));
+	return jinja_get_item(r, &of, &key, ret_v);
+}
+
+static enum err eval_bin(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
 {
 	struct jinja_val x, y;
 	TRY(jinja_eval(r, e->a, &x));
-	if (e->kind == JINJA_E_ATTR && e->plain && (x.type == JINJA_DICT || x.type == JINJA_NAMESPACE))
-		return get_member(r, &x, e->name, ret_v);
-	if (e->kind == JINJA_E_ATTR)
-		return jinja_get_attr(r, &x, e->name, ret_v);
 	TRY(jinja_eval(r, e->b, &y));
-	return e->kind == JINJA_E_ITEM ? jinja_get_item(r, &x, &y, ret_v) : jinja_binary(r, e->op, &x, &y, ret_v);
+	return jinja_binary(r, e->op, &x, &y, ret_v);
 }
 
-static enum err eval_at(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
-{
-	switch (e->kind) {
-	case JINJA_E_CONST: *ret_v = e->value; return ERR_OK;
-	case JINJA_E_NAME: return eval_name(r, e, ret_v);
-	case JINJA_E_LIST:
-	case JINJA_E_TUPLE: return eval_seq(r, e, ret_v);
-	case JINJA_E_DICT: return eval_dict(r, e, ret_v);
-	case JINJA_E_ATTR:
-	case JINJA_E_ITEM:
-	case JINJA_E_BIN: return eval_binary(r, e, ret_v);
-	case JINJA_E_SLICE: return eval_slice(r, e, ret_v);
-	case JINJA_E_CALL:
-	case JINJA_E_FILTER:
-	case JINJA_E_TEST: return eval_applied(r, e, ret_v);
-	case JINJA_E_NOT:
-	case JINJA_E_NEG:
-	case JINJA_E_POS: return eval_unary(r, e, ret_v);
-	case JINJA_E_AND:
-	case JINJA_E_OR: return eval_logic(r, e, ret_v);
-	case JINJA_E_CONCAT: return eval_concat(r, e, ret_v);
-	case JINJA_E_COMPARE: return eval_compare(r, e, ret_v);
-	case JINJA_E_COND: return eval_cond(r, e, ret_v);
-	}
-	return ERR_INTERNAL;
-}
-
-enum err jinja_eval(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
-{
-	TRY(jinja_step(r, 1));
-	if (r->depth > JINJA_HEIGHT_MAX + JINJA_NEST_MAX)
-		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "nested too deep");
-	r->depth++;
-	enum err err = eval_at(r, e, ret_v);
-	r->depth--;
-	return err;
-}
+jinja_eval_fn *const jinja_evals[] = {
+	[JINJA_E_CONST] = eval_const,
+	[JINJA_E_NAME] = eval_name,
+	[JINJA_E_LIST] = eval_seq,
+	[JINJA_E_TUPLE] = eval_seq,
+	[JINJA_E_DICT] = eval_dict,
+	[JINJA_E_ATTR] = eval_attr,
+	[JINJA_E_ITEM] = eval_item,
+	[JINJA_E_SLICE] = eval_slice,
+	[JINJA_E_CALL] = eval_call,
+	[JINJA_E_FILTER] = eval_filter,
+	[JINJA_E_TEST] = eval_test,
+	[JINJA_E_NOT] = eval_not,
+	[JINJA_E_NEG] = eval_sign,
+	[JINJA_E_POS] = eval_sign,
+	[JINJA_E_AND] = eval_logic,
+	[JINJA_E_OR] = eval_logic,
+	[JINJA_E_BIN] = eval_bin,
+	[JINJA_E_CONCAT] = eval_concat,
+	[JINJA_E_COMPARE] = eval_compare,
+	[JINJA_E_COND] = eval_cond,
+};

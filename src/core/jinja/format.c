@@ -34,17 +34,17 @@ static bool has(const struct names *n, struct str name)
 	return false;
 }
 
-static bool plain_target(const struct jinja_target *t) { return t->n == 1 && !t->tuple && !t->space.n; }
+static bool plain_target(const struct jinja_target *t) { return t->n == 1 && !t->tuple && !t->space.text.n; }
 
 static void add_target(struct format *f, struct names *n, const struct jinja_target *t)
 {
 	f->odd |= !plain_target(t);
-	if (f->odd || has(n, t->names[0]))
+	if (f->odd || has(n, t->names[0].text))
 		return;
 	f->too_many |= n->v.n == NAMES_MAX;
 	if (f->too_many)
 		return;
-	VEC_PUSH(&n->v, t->names[0]);
+	VEC_PUSH(&n->v, t->names[0].text);
 	f->grew = true;
 }
 
@@ -94,16 +94,16 @@ struct macro_calls {
 static void see_call(void *arg, const struct jinja_expr *e)
 {
 	struct macro_calls *m = arg;
-	if (e->kind != JINJA_E_CALL || e->a->kind != JINJA_E_NAME || !str_eq(e->a->name, m->macro->name))
+	if (e->kind != JINJA_E_CALL || e->a->kind != JINJA_E_NAME || !str_eq(e->a->name, m->macro->name.text))
 		return;
 	size_t at = 0;
 	for (size_t i = 0; i < e->n_args; i++) {
 		const struct jinja_arg *a = &e->args[i];
 		bool content = is_content(a->val, &m->f->items);
 		if (!a->name.n && at++ < m->macro->n_params && content)
-			VEC_PUSH(&m->params->v, m->macro->params[at - 1].name);
+			VEC_PUSH(&m->params->v, m->macro->params[at - 1].name.text);
 		for (size_t k = 0; a->name.n && content && k < m->macro->n_params; k++)
-			if (str_eq(a->name, m->macro->params[k].name))
+			if (str_eq(a->name, m->macro->params[k].name.text))
 				VEC_PUSH(&m->params->v, a->name);
 	}
 }

@@ -189,6 +189,13 @@ enum err jinja_binary(struct jinja_run *r, int op, const struct jinja_val *x, co
 
 enum err jinja_equals(struct jinja_run *r, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes)
 {
+	if (x->type == JINJA_STR && y->type == JINJA_STR) { /* nearly all there is: as below, without the way there */
+		*ret_yes = str_eq(x->s, y->s);
+		if (++r->steps > r->max_steps)
+			return jinja_spent(r);
+		jinja_toiled(r, MIN(x->s.n, y->s.n));
+		return ERR_OK;
+	}
 	struct jinja_toil t = { .max_steps = r->max_steps - MIN(r->steps, r->max_steps) };
 	*ret_yes = jinja_equal(x, y, &t);
 	r->steps += t.steps;

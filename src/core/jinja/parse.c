@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/hash.h"
+#include "base/must.h"
 
 typedef VEC(struct jinja_stmt) stmt_vec;
 
@@ -25,9 +26,31 @@ static enum err end_tag(struct jinja_parser *p, const char *word)
 	return block_end(p);
 }
 
+/* Of two names with one digest the second gets that of another seed. */
+unsigned jinja_number_of(struct jinja_parser *p, struct str name)
+{
+	for (uint64_t seed = 0;; seed++) {
+		uint64_t digest = hash_str(name, seed), number = 0;
+		if (!map_get(&p->numbers, digest, &number)) {
+			map_put(&p->numbers, digest, p->names.n);
+			VEC_PUSH(&p->names, name);
+			return (unsigned)p->names.n - 1;
+		}
+		if (str_eq(p->names.p[number], name))
+			return (unsigned)number;
+	}
+}
+
+/* At a name: takes it. */
+static struct jinja_name take_name(struct jinja_parser *p)
+{
+	struct str text = (p->t++)->text;
+	return (struct jinja_name){ text, jinja_number_of(p, text) };
+}
+
 static enum err target(struct jinja_parser *p, struct jinja_target *ret_t)
 {
-	VEC(struct str) names = { 0 };
+	VEC(struct jinja_name) names = { 0 };
 	bool parens = jinja_skip_op(p, "(");
 	do {
 		if (names.n && (jinja_at_name(p, "in") || jinja_at_op(p, "=")))
@@ -36,10 +59,10 @@ static enum err target(struct jinja_parser *p, struct jinja_target *ret_t)
 			VEC_FREE(&names);
 			return jinja_unexpected(p, "a name");
 		}
-		VEC_PUSH(&names, (p->t++)->text);
+		VEC_PUSH(&names, take_name(p));
 		ret_t->tuple |= jinja_at_op(p, ",");
 	} while (jinja_skip_op(p, ","));
-	struct str *kept = arena_new(&p->to->arena, struct str, names.n);
+	struct jinja_name *kept = arena_new(&p->to->arena, struct jinja_name, names.n);
 	memcpy(kept, names.p, names.n * sizeof(*kept));
 	ret_t->names = kept;
 	ret_t->n = names.n;
@@ -97,9 +120,9 @@ static enum err st_set(struct jinja_parser *p, struct jinja_stmt *s)
 	static const char *const ends[] = { "endset", NULL };
 	s->kind = JINJA_S_SET;
 	if (p->t->type == JINJA_T_NAME && p->t[1].type == JINJA_T_OP && str_eq(p->t[1].text, STR(".")) && p->t[2].type == JINJA_T_NAME) {
-		s->target.space = p->t->text;
-		s->target.attr = p->t[2].text;
-		p->t += 3;
+		s->target.space = take_name(p);
+		s->target.attr = p->t[1].text;
+		p->t += 2;
 	} else {
 		TRY(target(p, &s->target));
 	}
@@ -127,7 +150,7 @@ static enum err params(struct jinja_parser *p, struct jinja_stmt *s)
 			e = jinja_unexpected(p, "a parameter's name");
 		if (e != ERR_OK)
 			break;
-		x.name = (p->t++)->text;
+		x.name = take_name(p);
 		if (jinja_skip_op(p, "="))
 			e = jinja_parse_expr(p, &x.def);
 		VEC_PUSH(&v, x);
@@ -147,7 +170,7 @@ static enum err st_macro(struct jinja_parser *p, struct jinja_stmt *s)
 	s->kind = JINJA_S_MACRO;
 	if (p->t->type != JINJA_T_NAME)
 		return jinja_unexpected(p, "the macro's name");
-	s->name = (p->t++)->text;
+	s->name = take_name(p);
 	TRY(params(p, s));
 	TRY(block_end(p));
 	TRY(body(p, ends, &s->body));
@@ -173,7 +196,7 @@ static enum err st_filter(struct jinja_parser *p, struct jinja_stmt *s)
 {
 	static const char *const ends[] = { "endfilter", NULL };
 	struct jinja_expr *self = arena_new(&p->to->arena, struct jinja_expr, 1), *e = arena_new(&p->to->arena, struct jinja_expr, 1);
-	*self = (struct jinja_expr){ .kind = JINJA_E_NAME, .name = JINJA_BODY_NAME, .line = p->t->line };
+	*self = (struct jinja_expr){ .kind = JINJA_E_NAME, .name = p->names.p[JINJA_N_BODY], .number = JINJA_N_BODY, .line = p->t->line };
 	*e = (struct jinja_expr){ .kind = JINJA_E_FILTER, .line = p->t->line, .a = self, .name = p->t->text, .op = jinja_filter_find(p->t->text) };
 	s->kind = JINJA_S_FILTER;
 	if (e->op < 0 || (p->t[1].type == JINJA_T_OP && str_eq(p->t[1].text, STR("("))))
@@ -228,6 +251,22 @@ static bool at_end(const struct jinja_parser *p, const char *const *ends)
 	return false;
 }
 
+static bool is_sum(const struct jinja_expr *e) { return e->kind == JINJA_E_BIN && e->op == JINJA_ADD; }
+
+/* a + b + c is (a + b) + c: from the right to the left. */
+static void note_terms(struct jinja_parser *p, struct jinja_stmt *s)
+{
+	const struct jinja_expr **terms, *at;
+	size_t n = 1;
+	for (at = s->e; is_sum(at); at = at->a)
+		n++;
+	s->terms = terms = arena_new(&p->to->arena, const struct jinja_expr *, n);
+	s->n_terms = n;
+	for (at = s->e; is_sum(at); at = at->a)
+		terms[--n] = at->b;
+	terms[0] = at;
+}
+
 static enum err one(struct jinja_parser *p, struct jinja_stmt *s)
 {
 	s->line = p->t->line;
@@ -242,6 +281,7 @@ static enum err one(struct jinja_parser *p, struct jinja_stmt *s)
 		TRY(jinja_parse_tuple(p, false, &s->e));
 		if (p->t->type != JINJA_T_VAR_END)
 			return jinja_unexpected(p, "}}");
+		note_terms(p, s);
 		p->t++;
 		return ERR_OK;
 	}
@@ -276,5 +316,13 @@ static enum err body(struct jinja_parser *p, const char *const *ends, struct jin
 enum err jinja_parse(const struct jinja_token *tokens, struct jinja_template *t, struct jinja_fault *fault)
 {
 	struct jinja_parser p = { .t = tokens, .to = t, .fault = fault };
-	return body(&p, NULL, &t->body);
+	map_init(&p.numbers);
+#define X(id, text) must(jinja_number_of(&p, STR(text)) == JINJA_N_##id);
+	JINJA_OWN_NAMES(X)
+#undef X
+	enum err e = body(&p, NULL, &t->body);
+	t->n_names = p.names.n;
+	map_done(&p.numbers);
+	VEC_FREE(&p.names);
+	return e;
 }

@@ -2,6 +2,8 @@
 #ifndef JINJA_PARSE_H
 #define JINJA_PARSE_H
 
+#include "base/map.h"
+#include "base/vec.h"
 #include "jinja/ast.h"
 #include "jinja/lex.h"
 
@@ -10,7 +12,10 @@ struct jinja_parser {
 	struct jinja_template *to;
 	struct jinja_fault *fault;
 	unsigned depth;
+	VEC(struct str) names;               /* of variables, by number */
+	struct map numbers;                  /* digest of a name -> its number */
 };
+unsigned jinja_number_of(struct jinja_parser *p, struct str name);      /* a variable's */
 
 must_use enum err jinja_parse_expr(struct jinja_parser *p, const struct jinja_expr **ret_e);            /* with if-else */
 must_use enum err jinja_parse_expr_no_if(struct jinja_parser *p, const struct jinja_expr **ret_e);      /* `or` level: the iterable of a for with a filter */

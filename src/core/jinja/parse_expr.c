@@ -2,7 +2,6 @@
  * if-else, or, and, not, comparisons, + -, ~, * / // %, **, unary, postfix, filters and tests. Depth-bounded. */
 #include <string.h>
 
-#include "base/vec.h"
 #include "jinja/method.h"
 #include "jinja/parse.h"
 
@@ -114,6 +113,7 @@ static enum err name(struct jinja_parser *p, const struct jinja_expr **ret_e)
 	};
 	struct jinja_expr *e = node(p, JINJA_E_NAME);
 	e->name = p->t->text;
+	e->number = jinja_number_of(p, e->name);
 	for (size_t i = 0; i < ARRAY_LEN(consts); i++)
 		if (jinja_at_name(p, consts[i].word)) {
 			e->kind = JINJA_E_CONST;

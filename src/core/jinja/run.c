@@ -8,9 +8,6 @@
 
 enum { STEPS_DEFAULT = 2000000, DEPTH_MAX = 200, SUM_MAX = 8 };
 
-struct binding { struct str name; struct jinja_val val; };
-struct jinja_scope { struct jinja_scope *up; struct binding *p; size_t n, cap; };
-
 static printf_like(3, 0) enum err fail(struct jinja_run *r, enum err e, const char *fmt, va_list ap)
 {
 	vsnprintf(r->fault->text, sizeof(r->fault->text), fmt, ap);
@@ -41,6 +38,8 @@ enum err jinja_spent(struct jinja_run *r)
 	return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "the template takes too many steps or too much memory");
 }
 
+enum err jinja_too_deep(struct jinja_run *r) { return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "nested too deep"); }
+
 /* ---- names */
 
 struct jinja_scope *jinja_scope_push(struct jinja_run *r, struct jinja_scope *up)
@@ -51,18 +50,18 @@ struct jinja_scope *jinja_scope_push(struct jinja_run *r, struct jinja_scope *up
 	return before;
 }
 
-static struct binding *binding_of(struct jinja_scope *s, struct str name)
+static struct jinja_binding *binding_of(struct jinja_scope *s, unsigned number)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (str_eq(s->p[i].name, name))
+		if (s->p[i].number == number)
 			return &s->p[i];
 	return NULL;
 }
 
-void jinja_bind(struct jinja_run *r, struct str name, struct jinja_val v)
+void jinja_bind(struct jinja_run *r, unsigned number, struct jinja_val v)
 {
 	struct jinja_scope *s = r->scope;
-	struct binding *b = binding_of(s, name);
+	struct jinja_binding *b = binding_of(s, number);
 	jinja_searched(r, s->n);
 	if (b) {
 		b->val = v;
@@ -70,46 +69,65 @@ void jinja_bind(struct jinja_run *r, struct str name, struct jinja_val v)
 	}
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? s->cap * 2 : 4;
-		struct binding *p = arena_new(r->a, struct binding, cap);
+		struct jinja_binding *p = arena_new(r->a, struct jinja_binding, cap);
 		if (s->n)
 			memcpy(p, s->p, s->n * sizeof(*p));
 		s->p = p;
 		s->cap = cap;
 	}
-	s->p[s->n++] = (struct binding){ name, v };
+	s->p[s->n++] = (struct jinja_binding){ number, v };
 }
 
-bool jinja_lookup(struct jinja_run *r, struct str name, struct jinja_val *ret_v)
+static const struct jinja_val *given(struct jinja_run *r, struct str name)
 {
-	for (struct jinja_scope *s = r->scope; s; s = s->up) {
-		struct binding *b = binding_of(s, name);
+	const struct jinja_val *var = r->o->vars ? jinja_dict_get_str(r->o->vars->dict, name) : NULL;
+	if (var)
+		return var;
+	int global = jinja_global_find(name);
+	struct jinja_val *v = arena_new(r->a, struct jinja_val, 1);
+	*v = global >= 0 ? (struct jinja_val){ .type = JINJA_GLOBAL, .global = global } : jinja_undefined(name);
+	return v;
+}
+
+const struct jinja_val *jinja_lookup(struct jinja_run *r, unsigned number, struct str name)
+{
+	for (const struct jinja_scope *s = r->scope; s; s = s->up) {
 		jinja_searched(r, s->n);
-		if (b) {
-			*ret_v = b->val;
-			return true;
-		}
+		for (const struct jinja_binding *b = s->p, *end = b + s->n; b < end; b++)
+			if (b->number == number)
+				return &b->val;
 	}
-	const struct jinja_val *given = r->o->vars ? jinja_dict_get_str(r->o->vars->dict, name) : NULL;
-	jinja_searched(r, r->o->vars ? r->o->vars->dict->n : 0);
-	if (given)
-		*ret_v = *given;
-	return given != NULL;
+	jinja_searched(r, r->n_vars);
+	if (!r->given[number])
+		r->given[number] = given(r, name);
+	return r->given[number];
 }
 
 /* ---- output */
 
-static enum err put(struct jinja_run *r, struct str s)
+static enum err put_texts(struct jinja_run *r, const struct jinja_val *parts, size_t n)
 {
-	jinja_toiled(r, s.n);
-	if (r->out->n + s.n > r->max_text_bytes || buf_add(r->out, s) != ERR_OK)
+	size_t bytes = 0;
+	char *at;
+	for (size_t i = 0; i < n; i++) {
+		jinja_toiled(r, parts[i].s.n);
+		bytes += parts[i].s.n;
+	}
+	if (bytes == 0)
+		return ERR_OK;
+	if (r->out->n + bytes > r->max_text_bytes || buf_reserve(r->out, bytes, &at) != ERR_OK)
 		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "the output is too long");
+	for (size_t i = 0; i < n; at += parts[i++].s.n)
+		if (parts[i].s.n)
+			memcpy(at, parts[i].s.p, parts[i].s.n);
+	buf_commit(r->out, bytes);
 	return ERR_OK;
 }
 
 static enum err put_value(struct jinja_run *r, const struct jinja_val *v)
 {
 	if (v->type == JINJA_STR)
-		return put(r, v->s);
+		return put_texts(r, v, 1);
 	size_t had = r->out->n;
 	enum err e = jinja_print(r->out, v);
 	jinja_toiled(r, (r->out->n - had) * JINJA_PRINTING);
@@ -138,16 +156,16 @@ static enum err captured(struct jinja_run *r, const struct jinja_body *b, struct
 
 static enum err assign(struct jinja_run *r, const struct jinja_target *t, const struct jinja_val *v)
 {
-	if (t->space.n) {
-		struct jinja_val space;
-		if (!jinja_lookup(r, t->space, &space) || space.type != JINJA_NAMESPACE)
-			return jinja_raise(r, "cannot assign attribute on non-namespace object");
-		jinja_dict_put(r->a, (struct jinja_val){ .type = JINJA_DICT, .space = space.space }, jinja_str(t->attr), *v);
-		jinja_sought(r, space.space->n, &(struct jinja_val){ .type = JINJA_STR, .s = t->attr });
+	if (t->n == 1 && !t->tuple) {
+		jinja_bind(r, t->names[0].number, *v);
 		return ERR_OK;
 	}
-	if (t->n == 1 && !t->tuple) {
-		jinja_bind(r, t->names[0], *v);
+	if (t->space.text.n) {
+		struct jinja_val space = *jinja_lookup(r, t->space.number, t->space.text);
+		if (space.type != JINJA_NAMESPACE)
+			return jinja_raise(r, "cannot assign attribute on non-namespace object");
+		jinja_dict_put(r->a, (struct jinja_val){ .type = JINJA_DICT, .space = space.space }, jinja_str(t->attr), *v);
+		jinja_sought_str(r, space.space->n, t->attr);
 		return ERR_OK;
 	}
 	const struct jinja_list *items;
@@ -155,7 +173,7 @@ static enum err assign(struct jinja_run *r, const struct jinja_target *t, const 
 	if (items->n != t->n)
 		return jinja_raise(r, "%zu values to unpack into %zu names", items->n, t->n);
 	for (size_t i = 0; i < t->n; i++)
-		jinja_bind(r, t->names[i], items->p[i]);
+		jinja_bind(r, t->names[i].number, items->p[i]);
 	return ERR_OK;
 }
 
@@ -186,12 +204,21 @@ static enum err loop_items(struct jinja_run *r, const struct jinja_stmt *s, cons
 	return ERR_OK;
 }
 
-static enum err turn(struct jinja_run *r, const struct jinja_stmt *s, struct jinja_loop *loop)
+/* What each turn of a loop takes, in one piece. */
+struct turn {
+	struct jinja_scope scope;
+	struct jinja_loop loop;
+	struct jinja_binding first[4];
+};
+
+static enum err turn(struct jinja_run *r, const struct jinja_stmt *s, const struct jinja_loop *loop)
 {
-	struct jinja_scope *before = jinja_scope_push(r, r->scope);
-	struct jinja_loop *now = arena_new(r->a, struct jinja_loop, 1);
-	*now = *loop;
-	jinja_bind(r, STR("loop"), (struct jinja_val){ .type = JINJA_LOOP, .loop = now });
+	struct jinja_scope *before = r->scope;
+	struct turn *t = arena_new(r->a, struct turn, 1);
+	t->loop = *loop;
+	t->scope = (struct jinja_scope){ .up = before, .p = t->first, .cap = ARRAY_LEN(t->first) };
+	r->scope = &t->scope;
+	jinja_bind(r, JINJA_N_LOOP, (struct jinja_val){ .type = JINJA_LOOP, .loop = &t->loop });
 	enum err e = assign(r, &s->target, &loop->items->p[loop->i]);
 	if (e == ERR_OK)
 		e = jinja_exec(r, &s->body);
@@ -226,15 +253,17 @@ static enum err do_if(struct jinja_run *r, const struct jinja_stmt *s)
 static enum err do_set(struct jinja_run *r, const struct jinja_stmt *s)
 {
 	struct jinja_val v;
-	if (s->kind == JINJA_S_SET) {
-		TRY(jinja_eval(r, s->e, &v));
-	} else {
-		struct jinja_scope *before = jinja_scope_push(r, r->scope);
-		enum err e = captured(r, &s->body, &v);
-		r->scope = before;
-		TRY(e);
-	}
+	TRY(jinja_eval(r, s->e, &v));
 	return assign(r, &s->target, &v);
+}
+
+static enum err do_set_block(struct jinja_run *r, const struct jinja_stmt *s)
+{
+	struct jinja_val v;
+	struct jinja_scope *before = jinja_scope_push(r, r->scope);
+	enum err e = captured(r, &s->body, &v);
+	r->scope = before;
+	return e == ERR_OK ? assign(r, &s->target, &v) : e;
 }
 
 static struct jinja_val macro_of(struct jinja_run *r, const struct jinja_stmt *s)
@@ -268,7 +297,7 @@ static enum err do_filter(struct jinja_run *r, const struct jinja_stmt *s)
 	struct jinja_scope *before = jinja_scope_push(r, r->scope);
 	enum err e = captured(r, &s->body, &v);
 	if (e == ERR_OK) {
-		jinja_bind(r, JINJA_BODY_NAME, v);
+		jinja_bind(r, JINJA_N_BODY, v);
 		e = jinja_eval(r, s->e, &v);
 	}
 	r->scope = before;
@@ -286,68 +315,66 @@ static enum err do_scope(struct jinja_run *r, const struct jinja_stmt *s)
 
 static bool plain_text(const struct jinja_val *v) { return v->type == JINJA_STR && !v->markup; }
 
-/* The value of e, in one part; or, when e is a sum of plain strings, maybe in several that follow each other. */
-static enum err eval_sum(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val parts[SUM_MAX], size_t *ret_n)
-{
-	struct jinja_val next, sum;
-	if (e->kind != JINJA_E_BIN || e->op != JINJA_ADD) {
-		*ret_n = 1;
-		return jinja_eval(r, e, &parts[0]);
-	}
-	TRY(jinja_step(r, 1));
-	TRY(eval_sum(r, e->a, parts, ret_n));
-	TRY(jinja_eval(r, e->b, &next));
-	if (*ret_n < SUM_MAX && plain_text(&parts[*ret_n - 1]) && plain_text(&next)) {
-		parts[(*ret_n)++] = next;
-		return ERR_OK;
-	}
-	for (size_t i = 1; i < *ret_n; i++, parts[0] = sum)
-		TRY(jinja_binary(r, JINJA_ADD, &parts[0], &parts[i], &sum));
-	*ret_n = 1;
-	TRY(jinja_binary(r, JINJA_ADD, &parts[0], &next, &sum));
-	parts[0] = sum;
-	return ERR_OK;
-}
-
 /* a + b + c … of texts goes out piece by piece. */
-static enum err do_output(struct jinja_run *r, const struct jinja_expr *e)
+static enum err do_output(struct jinja_run *r, const struct jinja_stmt *s)
 {
-	struct jinja_val parts[SUM_MAX];
-	size_t n = 0;
-	TRY(eval_sum(r, e, parts, &n));
-	for (size_t i = 0; i < n; i++)
-		TRY(put_value(r, &parts[i]));
+	struct jinja_val parts[SUM_MAX], next, sum;
+	size_t n = 1;
+	TRY(jinja_step(r, s->n_terms - 1));
+	TRY(jinja_eval(r, s->terms[0], &parts[0]));
+	for (size_t i = 1; i < s->n_terms; i++) {
+		TRY(jinja_eval(r, s->terms[i], &next));
+		if (n < SUM_MAX && plain_text(&parts[n - 1]) && plain_text(&next)) {
+			parts[n++] = next;
+			continue;
+		}
+		for (size_t k = 1; k < n; k++, parts[0] = sum)
+			TRY(jinja_binary(r, JINJA_ADD, &parts[0], &parts[k], &sum));
+		TRY(jinja_binary(r, JINJA_ADD, &parts[0], &next, &sum));
+		parts[0] = sum;
+		n = 1;
+	}
+	return n == 1 ? put_value(r, &parts[0]) : put_texts(r, parts, n);
+}
+
+static enum err do_data(struct jinja_run *r, const struct jinja_stmt *s) { return put_texts(r, &(struct jinja_val){ .s = s->data }, 1); }
+
+static enum err do_macro(struct jinja_run *r, const struct jinja_stmt *s)
+{
+	jinja_bind(r, s->name.number, macro_of(r, s));
 	return ERR_OK;
 }
 
-static enum err exec_one(struct jinja_run *r, const struct jinja_stmt *s)
+static enum err do_jump(struct jinja_run *r, const struct jinja_stmt *s)
 {
-	r->line = s->line;
-	switch (s->kind) {
-	case JINJA_S_DATA: return put(r, s->data);
-	case JINJA_S_OUTPUT: return do_output(r, s->e);
-	case JINJA_S_IF: return do_if(r, s);
-	case JINJA_S_FOR: return do_for(r, s);
-	case JINJA_S_SET:
-	case JINJA_S_SET_BLOCK: return do_set(r, s);
-	case JINJA_S_MACRO: jinja_bind(r, s->name, macro_of(r, s)); return ERR_OK;
-	case JINJA_S_CALL: return do_call(r, s);
-	case JINJA_S_FILTER: return do_filter(r, s);
-	case JINJA_S_SCOPE: return do_scope(r, s);
-	case JINJA_S_BREAK: r->flow = JINJA_FLOW_BREAK; return ERR_OK;
-	case JINJA_S_CONTINUE: r->flow = JINJA_FLOW_CONTINUE; return ERR_OK;
-	}
-	return ERR_INTERNAL;
+	r->flow = s->kind == JINJA_S_BREAK ? JINJA_FLOW_BREAK : JINJA_FLOW_CONTINUE;
+	return ERR_OK;
 }
+
+static enum err (*const execs[])(struct jinja_run *r, const struct jinja_stmt *s) = {
+	[JINJA_S_DATA] = do_data,
+	[JINJA_S_OUTPUT] = do_output,
+	[JINJA_S_IF] = do_if,
+	[JINJA_S_FOR] = do_for,
+	[JINJA_S_SET] = do_set,
+	[JINJA_S_SET_BLOCK] = do_set_block,
+	[JINJA_S_MACRO] = do_macro,
+	[JINJA_S_CALL] = do_call,
+	[JINJA_S_FILTER] = do_filter,
+	[JINJA_S_SCOPE] = do_scope,
+	[JINJA_S_BREAK] = do_jump,
+	[JINJA_S_CONTINUE] = do_jump,
+};
 
 enum err jinja_exec(struct jinja_run *r, const struct jinja_body *b)
 {
 	if (r->depth > DEPTH_MAX)
-		return jinja_fault_set(r->fault, r->line, ERR_LIMIT, "nested too deep");
+		return jinja_too_deep(r);
 	r->depth++;
 	for (size_t i = 0; i < b->n && r->flow == JINJA_FLOW_ON; i++) {
 		TRY(jinja_step(r, 1));
-		TRY(exec_one(r, &b->p[i]));
+		r->line = b->p[i].line;
+		TRY(execs[b->p[i].kind](r, &b->p[i]));
 	}
 	r->depth--;
 	return ERR_OK;
@@ -358,25 +385,26 @@ enum err jinja_exec(struct jinja_run *r, const struct jinja_body *b)
 static enum err bind_params(struct jinja_run *r, const struct jinja_stmt *s, const struct jinja_args *args)
 {
 	if (args->n > s->n_params)
-		return jinja_raise(r, "macro '%.*s' takes not more than %zu argument(s)", STR_ARG(s->name), s->n_params);
+		return jinja_raise(r, "macro '%.*s' takes not more than %zu argument(s)", STR_ARG(s->name.text), s->n_params);
 	for (size_t i = 0; i < args->n_named; i++) {
 		size_t k = 0;
-		while (k < s->n_params && !str_eq(s->params[k].name, args->named[i].name))
+		while (k < s->n_params && !str_eq(s->params[k].name.text, args->named[i].name))
 			k++;
 		if (k == s->n_params || k < args->n)
-			return jinja_raise(r, "macro '%.*s' takes no keyword argument '%.*s'", STR_ARG(s->name), STR_ARG(args->named[i].name));
+			return jinja_raise(
+				r, "macro '%.*s' takes no keyword argument '%.*s'", STR_ARG(s->name.text), STR_ARG(args->named[i].name));
 	}
 	for (size_t i = 0; i < s->n_params; i++) {
-		struct jinja_val v = jinja_undefined(s->params[i].name);
+		struct jinja_val v = jinja_undefined(s->params[i].name.text);
 		const struct jinja_val *given = i < args->n ? &args->p[i] : NULL;
 		for (size_t k = 0; !given && k < args->n_named; k++)
-			if (str_eq(args->named[k].name, s->params[i].name))
+			if (str_eq(args->named[k].name, s->params[i].name.text))
 				given = &args->named[k].val;
 		if (given)
 			v = *given;
 		else if (s->params[i].def)
 			TRY(jinja_eval(r, s->params[i].def, &v));
-		jinja_bind(r, s->params[i].name, v);
+		jinja_bind(r, s->params[i].name.number, v);
 	}
 	return ERR_OK;
 }
@@ -386,7 +414,7 @@ enum err jinja_call_macro(struct jinja_run *r, const struct jinja_macro *m, cons
 	unsigned line = r->line;
 	struct jinja_scope *before = jinja_scope_push(r, m->scope);
 	if (caller)
-		jinja_bind(r, STR("caller"), *caller);
+		jinja_bind(r, JINJA_N_CALLER, *caller);
 	enum err e = bind_params(r, m->s, args);
 	if (e == ERR_OK)
 		e = captured(r, &m->s->body, ret_v);
@@ -405,6 +433,8 @@ enum err jinja_render(const struct jinja_template *t, const struct jinja_render_
 	*ret_fault = (struct jinja_fault){ 0 };
 	if (!scratch->max_bytes)
 		scratch->max_bytes = (size_t)256 << 20;
+	r.n_vars = o->vars ? o->vars->dict->n : 0;
+	r.given = arena_new(scratch, const struct jinja_val *, t->n_names);
 	jinja_scope_push(&r, NULL);
 	return jinja_exec(&r, &t->body);
 }

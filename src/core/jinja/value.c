@@ -31,24 +31,17 @@ struct jinja_val jinja_iter_of(struct arena *a, enum jinja_iter_kind kind, const
 
 struct jinja_val jinja_dict_new(struct arena *a, size_t cap)
 {
-	struct jinja_dict *d = arena_new(a, struct jinja_dict, 1);
-	d->cap = MAX(cap, (size_t)4);
-	d->p = arena_new(a, struct jinja_pair, d->cap);
-	return (struct jinja_val){ .type = JINJA_DICT, .space = d };
-}
-
-static struct jinja_val *find_str(const struct jinja_dict *d, struct str key)
-{
-	for (size_t i = 0; i < d->n; i++)
-		if (d->p[i].key.type == JINJA_STR && str_eq(d->p[i].key.s, key))
-			return &d->p[i].val;
-	return NULL;
+	struct { struct jinja_dict d; struct jinja_pair first[]; } *room;
+	cap = MAX(cap, (size_t)4);
+	room = arena_alloc(a, 1, sizeof(*room) + cap * sizeof(room->first[0]));
+	room->d = (struct jinja_dict){ .cap = cap, .p = room->first };
+	return (struct jinja_val){ .type = JINJA_DICT, .space = &room->d };
 }
 
 static struct jinja_val *dict_find(const struct jinja_dict *d, const struct jinja_val *key)
 {
 	if (key->type == JINJA_STR)
-		return find_str(d, key->s);
+		return jinja_dict_find_str(d, key->s);
 	struct jinja_toil t = { .max_steps = UINT64_MAX };   /* keys are no lists */
 	for (size_t i = 0; i < d->n; i++)
 		if (jinja_equal(&d->p[i].key, key, &t))
@@ -79,7 +72,7 @@ void jinja_dict_add(struct arena *a, struct jinja_val dict, struct jinja_val key
 
 const struct jinja_val *jinja_dict_get(const struct jinja_dict *d, const struct jinja_val *key) { return dict_find(d, key); }
 
-const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key) { return find_str(d, key); }
+const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key) { return jinja_dict_find_str(d, key); }
 
 bool jinja_is_number(const struct jinja_val *v) { return v->type == JINJA_INT || v->type == JINJA_FLOAT || v->type == JINJA_BOOL; }
 
@@ -88,7 +81,7 @@ double jinja_as_f64(const struct jinja_val *v)
 	return v->type == JINJA_FLOAT ? v->f : v->type == JINJA_BOOL ? (double)v->b : (double)v->i;
 }
 
-bool jinja_truthy(const struct jinja_val *v)
+bool jinja_truthy_of_any(const struct jinja_val *v)
 {
 	switch (v->type) {
 	case JINJA_UNDEFINED:

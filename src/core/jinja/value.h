@@ -60,8 +60,16 @@ void jinja_dict_add(struct arena *a, struct jinja_val dict, struct jinja_val key
 /* The value under a key, or NULL. */
 const struct jinja_val *jinja_dict_get(const struct jinja_dict *d, const struct jinja_val *key);
 const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key);
+static inline struct jinja_val *jinja_dict_find_str(const struct jinja_dict *d, struct str key)   /* the same, in line */
+{
+	for (struct jinja_pair *p = d->p, *end = p + d->n; p < end; p++)
+		if (p->key.type == JINJA_STR && str_eq(p->key.s, key))
+			return &p->val;
+	return NULL;
+}
 
-bool jinja_truthy(const struct jinja_val *v);
+bool jinja_truthy_of_any(const struct jinja_val *v);
+static inline bool jinja_truthy(const struct jinja_val *v) { return v->type == JINJA_BOOL ? v->b : jinja_truthy_of_any(v); }
 /* Python's ==. What it costs is counted; beyond the maximum, or nested too deep, it is given up (`over`), whatever it says then. */
 struct jinja_toil { uint64_t steps, max_steps; unsigned depth; bool over; };
 bool jinja_equal(const struct jinja_val *a, const struct jinja_val *b, struct jinja_toil *t);
