@@ -463,7 +463,7 @@ static enum err put_vars(struct request *r, const struct json_val *body)
 	text_shape_put(&r->shape, r->vars, STR("tools"), list);
 	text_shape_put(&r->shape, r->vars, STR("add_generation_prompt"), jinja_bool(r->generate));
 	TRY(text_shape_messages(&r->shape, json_get(body, STR("messages")), &r->messages));
-	if (!r->t->developer)
+	if (r->shape.developer && !r->t->developer)
 		text_shape_no_developer(&r->shape, &r->messages);
 	return ERR_OK;
 }

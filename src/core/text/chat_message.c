@@ -91,13 +91,9 @@ static enum err read_part(struct text_shape *s, struct str role, const struct js
 
 static enum err read_parts(struct text_shape *s, struct str role, const struct json_val *content, part_vec *out)
 {
-	struct part p = { 0 };
+	struct part p;
 	if (!content)
 		return ERR_OK;
-	if (json_str(content, &p.text)) {
-		VEC_PUSH(out, p);
-		return ERR_OK;
-	}
 	if (json_is(content, JSON_NULL) && str_eq(role, STR("assistant")))
 		return ERR_OK;
 	if (!json_is(content, JSON_ARRAY))
@@ -209,14 +205,16 @@ static enum err listed(struct text_shape *s, const part_vec *parts, struct jinja
 	return ERR_OK;
 }
 
-static enum err content(struct text_shape *s, struct str role, const struct json_val *m, struct jinja_val *ret_v)
+static enum err content(struct text_shape *s, struct str role, const struct json_val *v, struct jinja_val *ret_v)
 {
-	part_vec parts = { 0 };
+	struct part whole = { 0 };
+	bool text = json_str(v, &whole.text);
+	part_vec parts = text ? (part_vec){ &whole, 1, 1 } : (part_vec){ 0 }; /* mostly text: no memory for that */
 	uint32_t had = s->n_media;
 	bool tool_parts = s->parts && str_eq(role, STR("tool"));   /* joined by newer workers only, and when all are text */
 	if (tool_parts && !s->known_version)
 		return text_shape_refuse(s, "version");
-	enum err e = read_parts(s, role, json_get(m, STR("content")), &parts);
+	enum err e = text ? ERR_OK : read_parts(s, role, v, &parts);
 	if (e == ERR_OK && str_eq(role, STR("system")))
 		e = strip_billing(s, &parts);
 	if (e == ERR_OK && s->parts && (!tool_parts || s->n_media > had))
@@ -228,28 +226,52 @@ static enum err content(struct text_shape *s, struct str role, const struct json
 		}
 		*ret_v = joined(s, &parts, STR("\n"));
 	}
-	VEC_FREE(&parts);
+	if (!text)
+		VEC_FREE(&parts);
 	return e;
 }
 
-/* A member that is a string or not there. */
-static enum err text_member(struct text_shape *s, const struct json_val *m, struct str name, struct jinja_val dict)
+/* What a message may have that is for the template. */
+enum member { ROLE, CONTENT, TOOL_CALLS, REASONING, REASONING_CONTENT, TOOL_CALL_ID, NAME, TASK, TOOLS, N_MEMBERS };
+static const struct str MEMBERS[N_MEMBERS] = { STR_INIT("role"), STR_INIT("content"), STR_INIT("tool_calls"), STR_INIT("reasoning"),
+	STR_INIT("reasoning_content"), STR_INIT("tool_call_id"), STR_INIT("name"), STR_INIT("task"), STR_INIT("tools") };
+struct members {
+	const struct json_val *v[N_MEMBERS];
+};
+
+/* Of a member that is there twice the last. */
+static struct members members_of(const struct json_val *message)
 {
-	const struct json_val *v = json_get(m, name);
+	struct members m = { 0 };
+	for (struct json_iter it = json_each(message); json_next(&it);)
+		for (size_t i = 0; i < N_MEMBERS; i++)
+			if (str_eq(it.key, MEMBERS[i]))
+				m.v[i] = it.val;
+	return m;
+}
+
+/* Each is put once. */
+static void put_member(struct text_shape *s, struct jinja_val dict, enum member name, struct jinja_val v)
+{
+	jinja_dict_add(s->a, dict, jinja_str(MEMBERS[name]), v);
+}
+
+/* A member that is a string or not there. */
+static enum err text_member(struct text_shape *s, const struct members *m, enum member name, struct jinja_val dict)
+{
 	struct str text;
-	if (!v)
+	if (!m->v[name])
 		return ERR_OK;
-	if (!json_str(v, &text))
+	if (!json_str(m->v[name], &text))
 		return text_shape_refuse(s, "message_form");
-	text_shape_put(s, dict, name, jinja_str(text));
+	put_member(s, dict, name, jinja_str(text));
 	return ERR_OK;
 }
 
-enum err text_shape_reasoning(struct text_shape *s, const struct json_val *m, const struct json_val **ret_v)
+enum err text_shape_reasoning(
+	struct text_shape *s, const struct json_val *newer, const struct json_val *older, const struct json_val **ret_v)
 {
-	const struct json_val *v = json_get(m, STR("reasoning"));
-	if (json_absent(v))
-		v = json_get(m, STR("reasoning_content"));
+	const struct json_val *v = json_absent(newer) ? older : newer;
 	if (json_absent(v)) {
 		*ret_v = NULL;
 		return ERR_OK;
@@ -263,57 +285,62 @@ enum err text_shape_reasoning(struct text_shape *s, const struct json_val *m, co
 }
 
 /* It arrives under both names. */
-static enum err reasoning(struct text_shape *s, const struct json_val *m, struct jinja_val dict)
+static enum err reasoning(struct text_shape *s, const struct members *m, struct jinja_val dict)
 {
 	const struct json_val *v;
 	struct str text;
-	TRY(text_shape_reasoning(s, m, &v));
+	TRY(text_shape_reasoning(s, m->v[REASONING], m->v[REASONING_CONTENT], &v));
 	if (!json_str(v, &text))
 		return ERR_OK;
-	struct jinja_val copy = jinja_str(text);
-	text_shape_put(s, dict, STR("reasoning"), copy);
-	text_shape_put(s, dict, STR("reasoning_content"), copy);
+	put_member(s, dict, REASONING, jinja_str(text));
+	put_member(s, dict, REASONING_CONTENT, jinja_str(text));
 	return ERR_OK;
 }
 
-static enum err assistant(struct text_shape *s, const struct json_val *m, struct jinja_val dict)
+static enum err assistant(struct text_shape *s, const struct members *m, struct jinja_val dict)
 {
-	const struct json_val *calls = json_get(m, STR("tool_calls"));
 	struct jinja_val list;
-	if (!json_absent(calls)) {
-		TRY(text_shape_tool_calls(s, calls, &list));
+	if (!json_absent(m->v[TOOL_CALLS])) {
+		TRY(text_shape_tool_calls(s, m->v[TOOL_CALLS], &list));
 		if (list.list->n)
-			text_shape_put(s, dict, STR("tool_calls"), list);
+			put_member(s, dict, TOOL_CALLS, list);
 		else if (!s->known_version)
 			return text_shape_refuse(s, "version");   /* older ones leave the empty list there */
 	}
 	return reasoning(s, m, dict);
 }
 
-static enum err message(struct text_shape *s, const struct json_val *m, struct jinja_val *ret_v)
+static enum err developer(struct text_shape *s, const struct members *m, struct jinja_val dict)
 {
+	if (!s->known_version)
+		return text_shape_refuse(s, "version");
+	if (!json_absent(m->v[TOOLS]))
+		return text_shape_refuse(s, "developer_tools");
+	put_member(s, dict, TOOLS, JINJA_V_NONE);
+	s->developer = true;
+	return ERR_OK;
+}
+
+static enum err message(struct text_shape *s, const struct json_val *v, struct jinja_val *ret_v)
+{
+	struct members m = members_of(v);
 	struct jinja_val dict = jinja_dict_new(s->a, 6), text;
 	struct str role;
-	if (!json_str(json_get(m, STR("role")), &role))
+	if (!json_str(m.v[ROLE], &role))
 		return text_shape_refuse(s, "message_form");
-	TRY(content(s, role, m, &text));
-	text_shape_put(s, dict, STR("role"), jinja_str(role));
-	text_shape_put(s, dict, STR("content"), text);
+	TRY(content(s, role, m.v[CONTENT], &text));
+	put_member(s, dict, ROLE, jinja_str(role));
+	put_member(s, dict, CONTENT, text);
 	if (str_eq(role, STR("assistant")))
-		TRY(assistant(s, m, dict));
+		TRY(assistant(s, &m, dict));
 	else if (str_eq(role, STR("tool")))
-		TRY(text_member(s, m, STR("tool_call_id"), dict));
-	TRY(text_member(s, m, STR("name"), dict));
-	if (json_get(m, STR("task")) && !s->known_version)
+		TRY(text_member(s, &m, TOOL_CALL_ID, dict));
+	TRY(text_member(s, &m, NAME, dict));
+	if (m.v[TASK] && !s->known_version)
 		return text_shape_refuse(s, "version");
-	TRY(text_member(s, m, STR("task"), dict));
-	if (str_eq(role, STR("developer"))) {
-		if (!s->known_version)
-			return text_shape_refuse(s, "version");
-		if (!json_absent(json_get(m, STR("tools"))))
-			return text_shape_refuse(s, "developer_tools");
-		text_shape_put(s, dict, STR("tools"), JINJA_V_NONE);
-	}
+	TRY(text_member(s, &m, TASK, dict));
+	if (str_eq(role, STR("developer")))
+		TRY(developer(s, &m, dict));
 	*ret_v = dict;
 	return ERR_OK;
 }
@@ -389,15 +416,11 @@ void text_shape_no_developer(struct text_shape *s, struct jinja_val *list)
 {
 	size_t n = list->list->n;
 	struct jinja_val *p = arena_new(s->a, struct jinja_val, n);
-	bool scattered = false, any = false;
+	bool scattered = false;
 	for (size_t i = 0; i < n; i++) {
-		bool developer = has_role(&list->list->p[i], STR("developer"));
-		any |= developer;
-		p[i] = developer ? as_system(s, &list->list->p[i]) : list->list->p[i];
+		p[i] = has_role(&list->list->p[i], STR("developer")) ? as_system(s, &list->list->p[i]) : list->list->p[i];
 		scattered |= i > 0 && has_role(&p[i], STR("system"));
 	}
-	if (!any)
-		return;
 	if (scattered)
 		consolidate(s, p, n, list);
 	else

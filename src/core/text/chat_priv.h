@@ -16,6 +16,7 @@ struct text_shape {
 	bool name_first;         /* of a tool call's function: the name before the arguments */
 	enum text_media media;
 	uint32_t n_media;        /* such parts so far */
+	bool developer;          /* one of the messages is a developer's */
 	const char *why;         /* set when a function fails */
 };
 
@@ -30,10 +31,10 @@ must_use enum err text_shape_odd_members(struct text_shape *s, const struct json
 /* A part of a content that is text and nothing else. */
 must_use enum err text_shape_part(struct text_shape *s, const struct json_val *part, struct str *ret_text);
 /* An assistant's reasoning, under the newer or the older name; NULL: none. */
-must_use enum err text_shape_reasoning(struct text_shape *s, const struct json_val *message, const struct json_val **ret_v);
+must_use enum err text_shape_reasoning(struct text_shape *s, const struct json_val *newer, const struct json_val *older, const struct json_val **ret_v);
 /* The messages as a list of dicts. */
 must_use enum err text_shape_messages(struct text_shape *s, const struct json_val *messages, struct jinja_val *ret_list);
-/* If there are developer's messages: they become the system's, and all system messages one at the front if one was not there. */
+/* Developer's messages become the system's, and all system messages one at the front if one was not there. */
 void text_shape_no_developer(struct text_shape *s, struct jinja_val *list);
 /* The tools as the worker's request class prints them. */
 must_use enum err text_shape_tools(struct text_shape *s, const struct json_val *tools, struct jinja_val *ret_list);

@@ -73,7 +73,7 @@ static enum err add_thought(struct text_harmony_shape *h, const struct json_val 
 {
 	const struct json_val *v;
 	struct str text;
-	TRY(text_shape_reasoning(&h->s, m, &v));
+	TRY(text_shape_reasoning(&h->s, json_get(m, STR("reasoning")), json_get(m, STR("reasoning_content")), &v));
 	if (json_str(v, &text) && text.n)
 		VEC_PUSH(h, (struct text_turn){ .from = TEXT_TURN_ASSISTANT, .channel = TEXT_TURN_ANALYSIS, .text = text });
 	return ERR_OK;
