@@ -14,13 +14,15 @@ struct run {
 	size_t known_bytes, new_bytes; /* of text */
 	const uint8_t *end; /* of the bytes that may be read behind a word */
 	bool mid_text; /* it continues the text before a plain cut */
+	uint8_t last[16]; /* of the text, when a word's key would be read beyond its end */
 	struct tok_ends ends[TOK_MAX_STAGES];
+	struct tok_cache_entry nothing[2]; /* where words lie that must be looked at closer: no key is in it */
 	struct word {
-		struct str text;
 		struct word_key {
 			uint64_t a, b;
 		} key, tail; /* tail: of a word too long for one key */
-		struct tok_cache_entry *set; /* NULL: too long for the cache */
+		struct tok_cache_entry *set;
+		struct tok_cache_entry *long_set; /* of a word too long for one key; NULL: too long for the cache */
 	} words[TOK_ENDS];
 };
 
@@ -78,31 +80,38 @@ void tok_ids_done(struct tok_ids *ids) { VEC_FREE(ids); }
 
 /* ---- words */
 
-/* n bytes, 15 at most, and the length of the word that they are of. end: of what may be read. */
-static inline struct word_key key_of(const uint8_t *p, size_t n, const uint8_t *end, size_t length)
+/* n bytes, 15 at most, and the length of the word that they are of. */
+static inline struct word_key key_of(struct run *r, const uint8_t *p, size_t n, size_t length)
 {
-	uint8_t copy[16] = { 0 };
-	if (end - p < 16)
-		p = memcpy(copy, p, n);
-	struct word_key k;
-	memcpy(&k.a, p, 8);
-	memcpy(&k.b, p + 8, 8);
-	size_t head = MIN(n, 8), tail = n - head;
-	k.a &= UINT64_MAX >> (64 - 8 * head);
-	k.b = (k.b & ~(UINT64_MAX << 8 * tail)) | (uint64_t)length << 56;
-	return k;
+	static const uint64_t ones[4] = { UINT64_MAX, UINT64_MAX };
+	struct word_key k, keep; /* n ones, then zeros */
+	if (r->end - p < (ptrdiff_t)sizeof(k))
+		p = memcpy(r->last, p, n);
+	memcpy(&k, p, sizeof(k));
+	memcpy(&keep, (const char *)ones + sizeof(keep) - n, sizeof(keep));
+	return (struct word_key){ k.a & keep.a, (k.b & keep.b) | (uint64_t)length << 56 };
 }
 
 /* A product's upper bits depend on every byte of the key, its lower ones only on the first. */
 static inline uint64_t mixed(struct word_key k) { return (k.a ^ k.b * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u; }
-static inline struct tok_cache_entry *set_of(struct tok_scratch *s, uint64_t h)
+static inline struct tok_cache_entry *set_of(const struct tok_scratch *s, uint64_t h)
 {
 	return s->cache + 2 * (__builtin_bswap64(h) & s->cache_mask);
 }
 
-static inline bool is_key(const struct tok_cache_entry *e, struct word_key k) { return e->key[0] == k.a && e->key[1] == k.b; }
+static inline bool is_key(const struct tok_cache_entry *e, struct word_key k) { return ((e->key[0] ^ k.a) | (e->key[1] ^ k.b)) == 0; }
 
 static inline void push_id(struct tok_ids *ids, uint32_t id) { VEC_PUSH(ids, id); }
+
+enum { MOST_IDS = 2 * WORD_IDS }; /* of a cached word; so many places are written to */
+
+static void room_for(struct tok_ids *ids, size_t n)
+{
+	if (ids->n + n <= ids->cap)
+		return;
+	ids->cap = MAX(ids->cap * 2, ids->n + n);
+	ids->p = must_realloc(ids->p, ids->cap * sizeof(*ids->p));
+}
 
 static inline void put_six(const struct tok_cache_entry *e, uint32_t *out)
 {
@@ -111,22 +120,18 @@ static inline void put_six(const struct tok_cache_entry *e, uint32_t *out)
 		out[i] = (uint32_t)(e->ids[i / 3] >> (i % 3 * ID_BITS) & mask);
 }
 
-static inline void push_cached(const struct tok_cache_entry *e, struct tok_ids *ids)
+/* Returns where the next one's begin. */
+static inline uint32_t *put_cached(const struct tok_cache_entry *e, uint32_t *out)
 {
 	const uint64_t mask = (1u << ID_BITS) - 1;
 	size_t n = e->ids[0] >> 60;
-	if (ids->n + 2 * WORD_IDS > ids->cap) {
-		ids->cap = MAX(ids->cap * 2, ids->n + 64);
-		ids->p = must_realloc(ids->p, ids->cap * sizeof(*ids->p));
-	}
-	uint32_t *out = ids->p + ids->n;
 	out[0] = (uint32_t)(e->ids[0] & mask);
 	out[1] = (uint32_t)(e->ids[0] >> ID_BITS & mask);
 	if (n > 2)
 		put_six(e, out);
 	if (n > WORD_IDS)
 		put_six(e + 1, out + WORD_IDS);
-	ids->n += n;
+	return out + n;
 }
 
 /* A short word moves the one before it to the second place. The tail of a long word is no key of a short one: of its length. */
@@ -136,65 +141,73 @@ static void cache_put(const struct word *w, const uint32_t *ids, size_t n)
 	for (size_t i = 0; i < n; i++)
 		e[i / WORD_IDS].ids[i % WORD_IDS / 3] |= (uint64_t)ids[i] << (i % 3 * ID_BITS);
 	e[0].ids[0] |= (uint64_t)n << 60;
-	w->set[1] = w->text.n > WORD_BYTES ? e[1] : w->set[0];
-	w->set[0] = e[0];
+	struct tok_cache_entry *set = w->long_set ? w->long_set : w->set;
+	set[1] = w->long_set ? e[1] : set[0];
+	set[0] = e[0];
 }
 
-static void __attribute__((noinline)) new_word(struct run *r, const struct word *w)
+static void __attribute__((noinline)) ask_long(struct run *r, struct word *w, struct str text)
 {
-	size_t before = r->ids->n;
-	tok_word(r->t, r->s, w->text, r->ids);
-	size_t made = r->ids->n - before;
-	if (w->set && made <= (w->text.n > WORD_BYTES ? 2 : 1) * WORD_IDS)
-		cache_put(w, made ? r->ids->p + before : NULL, made); /* nothing in the vocabulary: no ids at all yet */
-}
-
-static void __attribute__((noinline)) ask_long(struct run *r, struct word *w)
-{
-	const uint8_t *p = (const uint8_t *)w->text.p;
-	size_t n = w->text.n;
-	w->set = NULL;
-	if (n > 2 * WORD_BYTES || !r->s->cache)
+	const uint8_t *p = (const uint8_t *)text.p;
+	*w = (struct word){ .key = { .a = 1 }, .set = r->nothing };
+	if (text.n > 2 * WORD_BYTES || !r->s->cache)
 		return;
-	w->key = key_of(p, WORD_BYTES, r->end, n);
-	w->tail = key_of(p + n - WORD_BYTES, WORD_BYTES, r->end, n);
-	w->set = set_of(r->s, mixed((struct word_key){ mixed(w->key) ^ w->tail.a, w->tail.b }));
+	w->key = key_of(r, p, WORD_BYTES, text.n);
+	w->tail = key_of(r, p + text.n - WORD_BYTES, WORD_BYTES, text.n);
+	w->long_set = set_of(r->s, mixed((struct word_key){ mixed(w->key) ^ w->tail.a, w->tail.b }));
+	__builtin_prefetch(w->long_set);
 }
 
-static void __attribute__((noinline)) settle_long(struct run *r, const struct word *w)
+/* A word that is long or new. */
+static void __attribute__((noinline)) look_closer(struct run *r, struct word *w, struct str text)
 {
-	if (w->set && is_key(w->set, w->key) && is_key(w->set + 1, w->tail))
-		push_cached(w->set, r->ids);
-	else
-		new_word(r, w);
+	struct tok_ids *ids = r->ids;
+	size_t before = ids->n;
+	if (w->set != r->nothing)
+		w->long_set = NULL;
+	if (w->long_set && is_key(w->long_set, w->key) && is_key(w->long_set + 1, w->tail)) {
+		ids->n = (size_t)(put_cached(w->long_set, ids->p + before) - ids->p);
+		return;
+	}
+	tok_word(r->t, r->s, text, ids);
+	size_t made = ids->n - before;
+	if ((w->long_set && made <= MOST_IDS) || (w->set != r->nothing && made <= WORD_IDS))
+		cache_put(w, made ? ids->p + before : NULL, made); /* nothing in the vocabulary: no ids at all yet */
 }
 
 /* The ids of the words that end there, the first one beginning at p. The cache is larger than the processor's: all their lines are asked for first. */
-static void words(struct run *r, const uint8_t *p, const struct tok_ends *ends)
+static void words(struct run *r, const uint8_t *first, const struct tok_ends *ends)
 {
-	size_t most = r->s->cache ? WORD_BYTES : 0;
-	for (size_t i = 0; i < ends->n; p = ends->p[i++]) {
+	struct tok_ids *ids = r->ids;
+	size_t most = r->s->cache ? WORD_BYTES : 0, n_words = ends->n;
+	const uint8_t *p = first;
+	for (size_t i = 0; i < n_words; p = ends->p[i++]) {
 		struct word *w = &r->words[i];
-		w->text = (struct str){ (const char *)p, (size_t)(ends->p[i] - p) };
-		if (w->text.n > most) {
-			ask_long(r, w);
+		size_t n = (size_t)(ends->p[i] - p);
+		if (n > most) {
+			ask_long(r, w, (struct str){ (const char *)p, n });
 			continue;
 		}
-		w->key = key_of(p, w->text.n, r->end, w->text.n);
+		w->key = key_of(r, p, n, n);
 		w->set = set_of(r->s, mixed(w->key));
 		__builtin_prefetch(w->set);
 	}
-	for (size_t i = 0; i < ends->n; i++) {
-		const struct word *w = &r->words[i];
-		if (w->text.n > most)
-			settle_long(r, w);
-		else if (is_key(w->set, w->key))
-			push_cached(w->set, r->ids);
-		else if (is_key(w->set + 1, w->key))
-			push_cached(w->set + 1, r->ids);
-		else
-			new_word(r, w);
+	room_for(ids, n_words * MOST_IDS);
+	uint32_t *out = ids->p + ids->n;
+	for (size_t i = 0; i < n_words; i++) {
+		struct word *w = &r->words[i];
+		const struct tok_cache_entry *e = w->set + !is_key(w->set, w->key);
+		if (is_key(e, w->key)) {
+			out = put_cached(e, out);
+			continue;
+		}
+		const uint8_t *begin = i ? ends->p[i - 1] : first;
+		ids->n = (size_t)(out - ids->p);
+		look_closer(r, w, (struct str){ (const char *)begin, (size_t)(ends->p[i] - begin) });
+		room_for(ids, (n_words - i) * MOST_IDS);
+		out = ids->p + ids->n;
 	}
+	ids->n = (size_t)(out - ids->p);
 }
 
 /* ---- splitting */
