@@ -87,6 +87,16 @@ static uint32_t find_hashed(const struct tok_pool *p, struct str s, uint64_t has
 
 uint32_t tok_pool_find(const struct tok_pool *p, struct str s) { return p->slots ? find_hashed(p, s, hash_str(s, 0)) : TOK_NONE; }
 
+/* The first string on the way with the upper half of this hash: nearly always the one that is sought. */
+static uint32_t first_alike(const struct tok_pool *p, uint64_t hash)
+{
+	size_t i = hash & p->mask;
+	while (p->slots[i] >> 32 != hash >> 32 && p->slots[i] != TOK_EMPTY_SLOT)
+		i = (i + 1) & p->mask;
+	return (uint32_t)p->slots[i];
+}
+_Static_assert((uint32_t)TOK_EMPTY_SLOT == TOK_NONE, "an empty slot has no string");
+
 /* Each string's way is slot, place, bytes, all of them far away: they are asked for in rounds. */
 static void find_some(const struct tok_pool *p, const struct str *s, size_t n, uint32_t *ret_ids)
 {
@@ -96,17 +106,16 @@ static void find_some(const struct tok_pool *p, const struct str *s, size_t n, u
 		__builtin_prefetch(&p->slots[hash[i] & p->mask]);
 	}
 	for (size_t i = 0; i < n; i++) {
-		uint64_t slot = p->slots[hash[i] & p->mask];
-		if (slot != TOK_EMPTY_SLOT)
-			__builtin_prefetch(&p->off[(uint32_t)slot]);
-	}
-	for (size_t i = 0; i < n; i++) {
-		uint64_t slot = p->slots[hash[i] & p->mask];
-		if (slot != TOK_EMPTY_SLOT)
-			__builtin_prefetch(p->bytes + p->off[(uint32_t)slot]);
+		ret_ids[i] = first_alike(p, hash[i]);
+		if (ret_ids[i] != TOK_NONE)
+			__builtin_prefetch(&p->off[ret_ids[i]]);
 	}
 	for (size_t i = 0; i < n; i++)
-		ret_ids[i] = find_hashed(p, s[i], hash[i]);
+		if (ret_ids[i] != TOK_NONE)
+			__builtin_prefetch(p->bytes + p->off[ret_ids[i]]);
+	for (size_t i = 0; i < n; i++)
+		if (ret_ids[i] != TOK_NONE && !str_eq(tok_pool_get(p, ret_ids[i]), s[i]))
+			ret_ids[i] = find_hashed(p, s[i], hash[i]);
 }
 
 void tok_pool_find_all(const struct tok_pool *p, const struct str *s, size_t n, uint32_t *ret_ids)
