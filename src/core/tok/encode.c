@@ -14,9 +14,9 @@ struct run {
 	size_t known_bytes, new_bytes; /* of text */
 	const uint8_t *end; /* of the bytes that may be read behind a word */
 	bool mid_text; /* it continues the text before a plain cut */
-	uint8_t last[16]; /* of the text, when a word's key would be read beyond its end */
-	struct tok_ends ends[TOK_MAX_STAGES];
 	struct tok_cache_entry nothing[2]; /* where words lie that must be looked at closer: no key is in it */
+	uint8_t last[16]; /* of the text, when a word's key would be read beyond its end; from here on nothing is set at first */
+	struct tok_ends ends[TOK_MAX_STAGES];
 	struct word {
 		struct word_key {
 			uint64_t a, b;
@@ -517,7 +517,11 @@ static enum err check(const struct tok *t, const struct tok_job *job)
 
 enum err tok_encode(const struct tok *t, struct tok_scratch *s, const struct tok_job *job, struct tok_ids *ids)
 {
-	struct run r = { .t = t, .s = s, .ids = ids };
+	struct run r __attribute__((uninitialized)); /* five kilobytes are room for words: too much to clear for a short text */
+	memset(&r, 0, offsetof(struct run, last));
+	r.t = t;
+	r.s = s;
+	r.ids = ids;
 	size_t had = ids->n;
 	must(s->t == t);
 	TRY(check(t, job));
