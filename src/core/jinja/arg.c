@@ -48,7 +48,7 @@ static bool word_in(struct str word, struct str words)
 	return false;
 }
 
-enum err jinja_args_only(struct jinja_run *r, const struct jinja_args *a, size_t n, const char *names, const char *what)
+enum err jinja_args_checked(struct jinja_run *r, const struct jinja_args *a, size_t n, const char *names, const char *what)
 {
 	if (a->n > n)
 		return jinja_refuse(r, "so many arguments of %s", what);

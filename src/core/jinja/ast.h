@@ -42,8 +42,8 @@ enum {
 };
 
 enum jinja_stmt_kind {
-	JINJA_S_DATA, JINJA_S_OUTPUT, JINJA_S_IF, JINJA_S_FOR, JINJA_S_SET, JINJA_S_SET_BLOCK, JINJA_S_MACRO, JINJA_S_CALL, JINJA_S_FILTER, JINJA_S_SCOPE,
-	JINJA_S_BREAK, JINJA_S_CONTINUE
+	JINJA_S_DATA, JINJA_S_OUTPUT, JINJA_S_SUM, JINJA_S_IF, JINJA_S_FOR, JINJA_S_SET, JINJA_S_SET_BLOCK, JINJA_S_MACRO, JINJA_S_CALL, JINJA_S_FILTER,
+	JINJA_S_SCOPE, JINJA_S_BREAK, JINJA_S_CONTINUE
 };
 struct jinja_stmt;
 struct jinja_body { const struct jinja_stmt *p; size_t n; };
@@ -58,8 +58,8 @@ struct jinja_stmt {
 	unsigned line;
 	struct str data;                     /* DATA */
 	struct jinja_name name;              /* MACRO */
-	const struct jinja_expr *e, *filter; /* OUTPUT, IF (condition), FOR (what), SET, CALL (the call); FOR: its `if` */
-	const struct jinja_expr *const *terms; size_t n_terms;   /* OUTPUT: of the sum that e is, else e alone */
+	const struct jinja_expr *e, *filter; /* OUTPUT, SUM, IF (condition), FOR (what), SET, CALL (the call); FOR: its `if` */
+	const struct jinja_expr *const *terms; size_t n_terms;   /* SUM, an output of a + b + …: what e adds up */
 	struct jinja_target target;
 	const struct jinja_param *params; size_t n_params;    /* MACRO, CALL */
 	struct jinja_body body, other;       /* other: else */

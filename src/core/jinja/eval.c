@@ -96,7 +96,7 @@ static inline enum err get_member(struct jinja_run *r, const struct jinja_val *o
 	return ERR_OK;
 }
 
-static enum err get_of_loop(struct jinja_run *r, const struct jinja_loop *l, struct str name, struct jinja_val *ret_v)
+static enum err __attribute__((noinline)) get_of_loop(struct jinja_run *r, const struct jinja_loop *l, struct str name, struct jinja_val *ret_v)
 {
 	*ret_v = loop_attr(l, name);
 	return ret_v->type == JINJA_UNDEFINED && (str_eq(name, STR("cycle")) || str_eq(name, STR("changed")))
@@ -236,11 +236,8 @@ enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struc
 
 /* ---- expressions */
 
-static enum err eval_args(struct jinja_run *r, const struct jinja_expr *e, struct jinja_args *ret_a)
+static enum err eval_some_args(struct jinja_run *r, const struct jinja_expr *e, struct jinja_args *ret_a)
 {
-	*ret_a = (struct jinja_args){ 0 };
-	if (e->n_args == 0)
-		return ERR_OK;
 	if (e->n_args > ARGS_MAX)
 		return jinja_refuse(r, "more than %d arguments", ARGS_MAX);
 	struct jinja_val *vals = arena_new(r->a, struct jinja_val, e->n_args);
@@ -255,6 +252,12 @@ static enum err eval_args(struct jinja_run *r, const struct jinja_expr *e, struc
 			vals[ret_a->n++] = v;
 	}
 	return ERR_OK;
+}
+
+static inline enum err eval_args(struct jinja_run *r, const struct jinja_expr *e, struct jinja_args *ret_a)
+{
+	*ret_a = (struct jinja_args){ 0 };
+	return e->n_args ? eval_some_args(r, e, ret_a) : ERR_OK;
 }
 
 static enum err eval_seq(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
@@ -419,7 +422,7 @@ static inline enum err attr_of(struct jinja_run *r, const struct jinja_val *of, 
 	return jinja_get_attr(r, of, e->name, ret_v);
 }
 
-static enum err eval_attr_of_any(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
+static enum err __attribute__((noinline)) eval_attr_of_any(struct jinja_run *r, const struct jinja_expr *e, struct jinja_val *ret_v)
 {
 	struct jinja_val of;
 	TRY(jinja_eval(r, e->a, &of));

@@ -126,12 +126,23 @@ static const struct { struct str name; global_fn *fn; } globals[] = {
 	{ STR_INIT("lipsum"), NULL }, { STR_INIT("cycler"), NULL }, { STR_INIT("joiner"), NULL },
 };
 
-int jinja_global_find(struct str name)
+static int global_find(struct str name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(globals); i++)
 		if (str_eq(name, globals[i].name))
 			return (int)i;
 	return -1;
+}
+
+const struct jinja_val *jinja_given(struct jinja_run *r, struct str name)
+{
+	const struct jinja_val *var = r->o->vars ? jinja_dict_get_str(r->o->vars->dict, name) : NULL;
+	if (var)
+		return var;
+	int global = global_find(name);
+	struct jinja_val *v = arena_new(r->a, struct jinja_val, 1);
+	*v = global >= 0 ? (struct jinja_val){ .type = JINJA_GLOBAL, .global = global } : jinja_undefined(name);
+	return v;
 }
 
 enum err jinja_call_global(struct jinja_run *r, int number, const struct jinja_args *args, struct jinja_val *ret_v)

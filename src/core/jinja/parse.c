@@ -258,8 +258,11 @@ static void note_terms(struct jinja_parser *p, struct jinja_stmt *s)
 {
 	const struct jinja_expr **terms, *at;
 	size_t n = 1;
+	if (!is_sum(s->e))
+		return;
 	for (at = s->e; is_sum(at); at = at->a)
 		n++;
+	s->kind = JINJA_S_SUM;
 	s->terms = terms = arena_new(&p->to->arena, const struct jinja_expr *, n);
 	s->n_terms = n;
 	for (at = s->e; is_sum(at); at = at->a)

@@ -58,13 +58,13 @@ static struct jinja_binding *binding_of(struct jinja_scope *s, unsigned number)
 	return NULL;
 }
 
-void jinja_bind(struct jinja_run *r, unsigned number, struct jinja_val v)
+void jinja_bind(struct jinja_run *r, unsigned number, const struct jinja_val *v)
 {
 	struct jinja_scope *s = r->scope;
 	struct jinja_binding *b = binding_of(s, number);
 	jinja_searched(r, s->n);
 	if (b) {
-		b->val = v;
+		b->val = *v;
 		return;
 	}
 	if (s->n == s->cap) {
@@ -75,18 +75,7 @@ void jinja_bind(struct jinja_run *r, unsigned number, struct jinja_val v)
 		s->p = p;
 		s->cap = cap;
 	}
-	s->p[s->n++] = (struct jinja_binding){ number, v };
-}
-
-static const struct jinja_val *given(struct jinja_run *r, struct str name)
-{
-	const struct jinja_val *var = r->o->vars ? jinja_dict_get_str(r->o->vars->dict, name) : NULL;
-	if (var)
-		return var;
-	int global = jinja_global_find(name);
-	struct jinja_val *v = arena_new(r->a, struct jinja_val, 1);
-	*v = global >= 0 ? (struct jinja_val){ .type = JINJA_GLOBAL, .global = global } : jinja_undefined(name);
-	return v;
+	s->p[s->n++] = (struct jinja_binding){ number, *v };
 }
 
 const struct jinja_val *jinja_lookup(struct jinja_run *r, unsigned number, struct str name)
@@ -99,7 +88,7 @@ const struct jinja_val *jinja_lookup(struct jinja_run *r, unsigned number, struc
 	}
 	jinja_searched(r, r->n_vars);
 	if (!r->given[number])
-		r->given[number] = given(r, name);
+		r->given[number] = jinja_given(r, name);
 	return r->given[number];
 }
 
@@ -157,7 +146,7 @@ static enum err captured(struct jinja_run *r, const struct jinja_body *b, struct
 static enum err assign(struct jinja_run *r, const struct jinja_target *t, const struct jinja_val *v)
 {
 	if (t->n == 1 && !t->tuple) {
-		jinja_bind(r, t->names[0].number, *v);
+		jinja_bind(r, t->names[0].number, v);
 		return ERR_OK;
 	}
 	if (t->space.text.n) {
@@ -173,7 +162,7 @@ static enum err assign(struct jinja_run *r, const struct jinja_target *t, const 
 	if (items->n != t->n)
 		return jinja_raise(r, "%zu values to unpack into %zu names", items->n, t->n);
 	for (size_t i = 0; i < t->n; i++)
-		jinja_bind(r, t->names[i].number, items->p[i]);
+		jinja_bind(r, t->names[i].number, &items->p[i]);
 	return ERR_OK;
 }
 
@@ -216,9 +205,9 @@ static enum err turn(struct jinja_run *r, const struct jinja_stmt *s, const stru
 	struct jinja_scope *before = r->scope;
 	struct turn *t = arena_new(r->a, struct turn, 1);
 	t->loop = *loop;
-	t->scope = (struct jinja_scope){ .up = before, .p = t->first, .cap = ARRAY_LEN(t->first) };
+	t->first[0] = (struct jinja_binding){ JINJA_N_LOOP, { .type = JINJA_LOOP, .loop = &t->loop } };
+	t->scope = (struct jinja_scope){ .up = before, .p = t->first, .n = 1, .cap = ARRAY_LEN(t->first) };
 	r->scope = &t->scope;
-	jinja_bind(r, JINJA_N_LOOP, (struct jinja_val){ .type = JINJA_LOOP, .loop = &t->loop });
 	enum err e = assign(r, &s->target, &loop->items->p[loop->i]);
 	if (e == ERR_OK)
 		e = jinja_exec(r, &s->body);
@@ -297,7 +286,7 @@ static enum err do_filter(struct jinja_run *r, const struct jinja_stmt *s)
 	struct jinja_scope *before = jinja_scope_push(r, r->scope);
 	enum err e = captured(r, &s->body, &v);
 	if (e == ERR_OK) {
-		jinja_bind(r, JINJA_N_BODY, v);
+		jinja_bind(r, JINJA_N_BODY, &v);
 		e = jinja_eval(r, s->e, &v);
 	}
 	r->scope = before;
@@ -315,23 +304,27 @@ static enum err do_scope(struct jinja_run *r, const struct jinja_stmt *s)
 
 static bool plain_text(const struct jinja_val *v) { return v->type == JINJA_STR && !v->markup; }
 
-/* a + b + c … of texts goes out piece by piece. */
 static enum err do_output(struct jinja_run *r, const struct jinja_stmt *s)
 {
-	struct jinja_val parts[SUM_MAX], next, sum;
-	size_t n = 1;
+	struct jinja_val v;
+	TRY(jinja_eval(r, s->e, &v));
+	return put_value(r, &v);
+}
+
+/* Texts go out as they are, one behind the other. */
+static enum err do_sum(struct jinja_run *r, const struct jinja_stmt *s)
+{
+	struct jinja_val parts[SUM_MAX + 1], sum;
+	size_t n = 0;
 	TRY(jinja_step(r, s->n_terms - 1));
-	TRY(jinja_eval(r, s->terms[0], &parts[0]));
-	for (size_t i = 1; i < s->n_terms; i++) {
-		TRY(jinja_eval(r, s->terms[i], &next));
-		if (n < SUM_MAX && plain_text(&parts[n - 1]) && plain_text(&next)) {
-			parts[n++] = next;
+	for (size_t i = 0; i < s->n_terms; i++) {
+		TRY(jinja_eval(r, s->terms[i], &parts[n]));
+		if (n == 0 || (n < SUM_MAX && plain_text(&parts[n - 1]) && plain_text(&parts[n]))) {
+			n++;
 			continue;
 		}
-		for (size_t k = 1; k < n; k++, parts[0] = sum)
+		for (size_t k = 1; k <= n; k++, parts[0] = sum)
 			TRY(jinja_binary(r, JINJA_ADD, &parts[0], &parts[k], &sum));
-		TRY(jinja_binary(r, JINJA_ADD, &parts[0], &next, &sum));
-		parts[0] = sum;
 		n = 1;
 	}
 	return n == 1 ? put_value(r, &parts[0]) : put_texts(r, parts, n);
@@ -341,7 +334,8 @@ static enum err do_data(struct jinja_run *r, const struct jinja_stmt *s) { retur
 
 static enum err do_macro(struct jinja_run *r, const struct jinja_stmt *s)
 {
-	jinja_bind(r, s->name.number, macro_of(r, s));
+	struct jinja_val m = macro_of(r, s);
+	jinja_bind(r, s->name.number, &m);
 	return ERR_OK;
 }
 
@@ -354,6 +348,7 @@ static enum err do_jump(struct jinja_run *r, const struct jinja_stmt *s)
 static enum err (*const execs[])(struct jinja_run *r, const struct jinja_stmt *s) = {
 	[JINJA_S_DATA] = do_data,
 	[JINJA_S_OUTPUT] = do_output,
+	[JINJA_S_SUM] = do_sum,
 	[JINJA_S_IF] = do_if,
 	[JINJA_S_FOR] = do_for,
 	[JINJA_S_SET] = do_set,
@@ -370,6 +365,8 @@ enum err jinja_exec(struct jinja_run *r, const struct jinja_body *b)
 {
 	if (r->depth > DEPTH_MAX)
 		return jinja_too_deep(r);
+	if (b->n == 0) /* no else: so are most */
+		return ERR_OK;
 	r->depth++;
 	for (size_t i = 0; i < b->n && r->flow == JINJA_FLOW_ON; i++) {
 		TRY(jinja_step(r, 1));
@@ -404,7 +401,7 @@ static enum err bind_params(struct jinja_run *r, const struct jinja_stmt *s, con
 			v = *given;
 		else if (s->params[i].def)
 			TRY(jinja_eval(r, s->params[i].def, &v));
-		jinja_bind(r, s->params[i].name.number, v);
+		jinja_bind(r, s->params[i].name.number, &v);
 	}
 	return ERR_OK;
 }
@@ -414,7 +411,7 @@ enum err jinja_call_macro(struct jinja_run *r, const struct jinja_macro *m, cons
 	unsigned line = r->line;
 	struct jinja_scope *before = jinja_scope_push(r, m->scope);
 	if (caller)
-		jinja_bind(r, JINJA_N_CALLER, *caller);
+		jinja_bind(r, JINJA_N_CALLER, caller);
 	enum err e = bind_params(r, m->s, args);
 	if (e == ERR_OK)
 		e = captured(r, &m->s->body, ret_v);

@@ -40,7 +40,8 @@ must_use enum err jinja_get_attr(struct jinja_run *r, const struct jinja_val *ob
 must_use enum err jinja_get_item(struct jinja_run *r, const struct jinja_val *obj, const struct jinja_val *key, struct jinja_val *ret_v);
 /* The method of a value by name; false when its type has none of that name. */
 bool jinja_method_find(struct jinja_run *r, const struct jinja_val *self, struct str name, struct jinja_val *ret_v);
-int jinja_global_find(struct str name);
+/* What a name stands for outside of all scopes. */
+const struct jinja_val *jinja_given(struct jinja_run *r, struct str name);
 must_use enum err jinja_binary(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, struct jinja_val *ret_v);
 must_use enum err jinja_compare(struct jinja_run *r, int op, const struct jinja_val *x, const struct jinja_val *y, bool *ret_yes);
 must_use enum err jinja_slice(struct jinja_run *r, const struct jinja_val *v, const struct jinja_val part[3], struct jinja_val *ret_v);   /* NONE = absent */
@@ -53,7 +54,7 @@ enum err jinja_too_deep(struct jinja_run *r);
 static inline must_use enum err jinja_step(struct jinja_run *r, uint64_t n)     /* LIMIT when the budget is used up */
 {
 	r->steps += n;
-	return r->steps > r->max_steps || arena_over(r->a) ? jinja_spent(r) : ERR_OK;
+	return r->steps > r->max_steps || r->a->used_bytes > r->a->max_bytes ? jinja_spent(r) : ERR_OK;   /* jinja_render sees to a maximum */
 }
 /* A step for each stretch of text, or few entries of a dict, that one operation goes through; found out at the next step. */
 enum { JINJA_STEP_BYTES = 256, JINJA_STEP_ENTRIES = 16, JINJA_PRINTING = 16 };   /* PRINTING: by so much dearer than copying */
@@ -91,7 +92,7 @@ enum err jinja_refuse(struct jinja_run *r, const char *fmt, ...) printf_like(2, 
 
 /* Names, by number. What is nowhere bound is a variable of the options, a global or undefined. A value that was looked up stays where
  * it is until something is bound: as long as an expression is worked out. */
-void jinja_bind(struct jinja_run *r, unsigned number, struct jinja_val v);
+void jinja_bind(struct jinja_run *r, unsigned number, const struct jinja_val *v);
 const struct jinja_val *jinja_lookup(struct jinja_run *r, unsigned number, struct str name);
 struct jinja_scope *jinja_scope_push(struct jinja_run *r, struct jinja_scope *up);         /* returns the scope to restore */
 
@@ -100,6 +101,10 @@ const struct jinja_val *jinja_arg_get(const struct jinja_args *a, size_t i, cons
 must_use enum err jinja_arg_i64(struct jinja_run *r, const struct jinja_args *a, size_t i, const char *name, int64_t def, int64_t *ret_n);
 must_use enum err jinja_arg_str(struct jinja_run *r, const struct jinja_args *a, size_t i, const char *name, struct str def, struct str *ret_s);
 /* UNSUPPORTED when there are arguments beyond the first n or named otherwise than in names (space separated). */
-must_use enum err jinja_args_only(struct jinja_run *r, const struct jinja_args *a, size_t n, const char *names, const char *what);
+must_use enum err jinja_args_checked(struct jinja_run *r, const struct jinja_args *a, size_t n, const char *names, const char *what);
+static inline must_use enum err jinja_args_only(struct jinja_run *r, const struct jinja_args *a, size_t n, const char *names, const char *what)
+{
+	return a->n <= n && a->n_named == 0 ? ERR_OK : jinja_args_checked(r, a, n, names, what);
+}
 
 #endif

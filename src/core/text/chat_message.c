@@ -245,8 +245,10 @@ static struct members members_of(const struct json_val *message)
 	struct members m = { 0 };
 	for (struct json_iter it = json_each(message); json_next(&it);)
 		for (size_t i = 0; i < N_MEMBERS; i++)
-			if (str_eq(it.key, MEMBERS[i]))
+			if (str_eq(it.key, MEMBERS[i])) {
 				m.v[i] = it.val;
+				break;
+			}
 	return m;
 }
 
@@ -257,7 +259,7 @@ static void put_member(struct text_shape *s, struct jinja_val dict, enum member 
 }
 
 /* A member that is a string or not there. */
-static enum err text_member(struct text_shape *s, const struct members *m, enum member name, struct jinja_val dict)
+static inline enum err text_member(struct text_shape *s, const struct members *m, enum member name, struct jinja_val dict)
 {
 	struct str text;
 	if (!m->v[name])
