@@ -34,6 +34,8 @@ ALWAYS_INLINE const uint8_t *run(const struct tok_table *k, const uint8_t *p, co
 	return p;
 }
 
+ALWAYS_INLINE bool ascii_letter(uint8_t b) { return (uint8_t)((b | 0x20) - 'a') < 26; }
+
 /* run() of a set with all ASCII letters and nothing else of ASCII. */
 ALWAYS_INLINE const uint8_t *letters(const struct tok_table *k, const uint8_t *p, const uint8_t *end, uint32_t set)
 {
@@ -142,6 +144,8 @@ struct lines {
 ALWAYS_INLINE const uint8_t *next_lines(const struct tok_table *k, const uint8_t *p, const uint8_t *end, struct lines r)
 {
 	size_t n, m;
+	if (*p == ' ' && p + 1 < end && ascii_letter(p[1])) /* most of most texts */
+		return letters(k, p + 2, end, r.letters);
 	enum tok_class c = tok_class_at(k, p, &n);
 	if (IN(r.letters, c))
 		return letters(k, p + n, end, r.letters);
@@ -276,7 +280,6 @@ static const uint8_t *next_cjk(const struct tok_table *k, const uint8_t *p, cons
 	return p;
 }
 
-static bool ascii_letter(uint8_t b) { return (uint8_t)((b | 0x20) - 'a') < 26; }
 static bool ascii_punct(uint8_t b) { return b > 0x20 && b < 0x7f && !ascii_letter(b) && (uint8_t)(b - '0') > 9; }
 
 static const uint8_t *deepseek_match(const struct tok_table *k, const uint8_t *p, const uint8_t *end)
