@@ -10,11 +10,9 @@
 
 enum { CONFIG_MAX_BYTES = 64 << 20 };
 
-#define START STR("<|start|>")
-#define CHANNEL STR("<|channel|>")
-#define MESSAGE STR("<|message|>")
-#define END STR("<|end|>")
-#define CALL STR("<|call|>")
+/* The special tokens that are written here, by their ids. */
+static const struct special { struct str name; uint32_t id; } START = { STR_INIT("<|start|>"), 200006 }, CHANNEL = { STR_INIT("<|channel|>"), 200005 },
+	MESSAGE = { STR_INIT("<|message|>"), 200008 }, END = { STR_INIT("<|end|>"), 200007 }, CALL = { STR_INIT("<|call|>"), 200012 };
 
 void text_pieces_init(struct text_pieces *x, size_t max_bytes)
 {
@@ -49,13 +47,10 @@ bool text_harmony_is(struct str model_config)
 
 bool text_harmony_fits(const struct tok *t)
 {
-	static const struct { struct str name; uint32_t id; } TOKENS[] = {
-		{ STR_INIT("<|channel|>"), 200005 }, { STR_INIT("<|start|>"), 200006 }, { STR_INIT("<|end|>"), 200007 },
-		{ STR_INIT("<|message|>"), 200008 }, { STR_INIT("<|call|>"), 200012 },
-	};
+	const struct special *const all[] = { &START, &CHANNEL, &MESSAGE, &END, &CALL };
 	uint32_t id;
-	for (size_t i = 0; i < ARRAY_LEN(TOKENS); i++)
-		if (!tok_id_of(t, TOKENS[i].name, &id) || id != TOKENS[i].id)
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (!tok_id_of(t, all[i]->name, &id) || id != all[i]->id)
 			return false;
 	return str_eq(str_of(tok_scheme_name(t)), STR("o200k"));
 }
@@ -111,12 +106,19 @@ struct str text_harmony_joined(struct text_harmony_shape *h, const struct json_v
 
 /* ---- pieces */
 
-static enum err put(struct text_pieces *x, bool special, struct str s)
+static enum err put_special(struct text_pieces *x, struct special token)
+{
+	TRY(buf_add(&x->text, token.name));
+	VEC_PUSH(x, (struct text_piece){ .end = x->text.n, .special = token.id });
+	return ERR_OK;
+}
+
+static enum err put(struct text_pieces *x, struct str s)
 {
 	if (s.n == 0)
 		return ERR_OK;
 	TRY(buf_add(&x->text, s));
-	VEC_PUSH(x, (struct text_piece){ .end = x->text.n, .special = special });
+	VEC_PUSH(x, (struct text_piece){ .end = x->text.n });
 	return ERR_OK;
 }
 
@@ -130,9 +132,9 @@ static void close_piece(struct text_pieces *x)
 static enum err put_system(const struct text_harmony_shape *h, int64_t now_s, struct text_pieces *x)
 {
 	struct jinja_time t = text_day_of(now_s);
-	TRY(put(x, true, START));
-	TRY(put(x, false, STR("system")));
-	TRY(put(x, true, MESSAGE));
+	TRY(put_special(x, START));
+	TRY(put(x, STR("system")));
+	TRY(put_special(x, MESSAGE));
 	TRY(buf_printf(&x->text,
 		"You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06\nCurrent date: %04d-%02d-%02d\n\nReasoning: %.*s\n\n"
 		"# Valid channels: analysis, commentary, final. Channel must be included for every message.",
@@ -140,14 +142,14 @@ static enum err put_system(const struct text_harmony_shape *h, int64_t now_s, st
 	if (h->tools.type == JINJA_LIST)
 		TRY(buf_add(&x->text, STR("\nCalls to these tools must go to the commentary channel: 'functions'.")));
 	close_piece(x);
-	return put(x, true, END);
+	return put_special(x, END);
 }
 
 static enum err put_developer(struct text_pieces *x, const struct str *instructions, const struct jinja_val *tools)
 {
-	TRY(put(x, true, START));
-	TRY(put(x, false, STR("developer")));
-	TRY(put(x, true, MESSAGE));
+	TRY(put_special(x, START));
+	TRY(put(x, STR("developer")));
+	TRY(put_special(x, MESSAGE));
 	if (instructions) {
 		TRY(buf_add(&x->text, STR("# Instructions\n\n")));
 		TRY(buf_add(&x->text, *instructions));
@@ -158,7 +160,7 @@ static enum err put_developer(struct text_pieces *x, const struct str *instructi
 		TRY(text_harmony_put_tools(&x->text, tools));
 	}
 	close_piece(x);
-	return put(x, true, END);
+	return put_special(x, END);
 }
 
 static enum err put_channel(const struct text_turn *t, struct text_pieces *x)
@@ -166,13 +168,13 @@ static enum err put_channel(const struct text_turn *t, struct text_pieces *x)
 	static const struct str NAMES[] = { [TEXT_TURN_ANALYSIS] = STR_INIT("analysis"), [TEXT_TURN_COMMENTARY] = STR_INIT("commentary"), [TEXT_TURN_FINAL] = STR_INIT("final") };
 	if (t->channel == TEXT_TURN_PLAIN)
 		return ERR_OK;
-	TRY(put(x, true, CHANNEL));
-	return put(x, false, t->call ? STR("commentary json") : NAMES[t->channel]);
+	TRY(put_special(x, CHANNEL));
+	return put(x, t->call ? STR("commentary json") : NAMES[t->channel]);
 }
 
 static enum err put_header(const struct text_turn *t, struct text_pieces *x)
 {
-	TRY(put(x, true, START));
+	TRY(put_special(x, START));
 	if (t->call)
 		TRY(buf_add(&x->text, STR("assistant to=functions.")));
 	else if (t->from == TEXT_TURN_TOOL)
@@ -183,8 +185,8 @@ static enum err put_header(const struct text_turn *t, struct text_pieces *x)
 	close_piece(x);
 	TRY(put_channel(t, x));
 	if (t->from == TEXT_TURN_TOOL)
-		TRY(put(x, false, STR(" to=assistant")));
-	return put(x, true, MESSAGE);
+		TRY(put(x, STR(" to=assistant")));
+	return put_special(x, MESSAGE);
 }
 
 static enum err put_turn(const struct text_turn *t, struct text_pieces *x)
@@ -193,11 +195,11 @@ static enum err put_turn(const struct text_turn *t, struct text_pieces *x)
 	if (t->from == TEXT_TURN_DEVELOPER)
 		return put_developer(x, &t->text, NULL);
 	TRY(put_header(t, x));
-	TRY(put(x, false, t->text));
+	TRY(put(x, t->text));
 	for (struct json_iter it = json_each(t->parts); json_next(&it);)
 		if (json_str(json_get(it.val, STR("text")), &text))
-			TRY(put(x, false, text));
-	return put(x, true, t->call ? CALL : END);
+			TRY(put(x, text));
+	return put_special(x, t->call ? CALL : END);
 }
 
 /* ---- the whole */
@@ -220,8 +222,8 @@ static enum err put_all(const struct text_harmony_shape *h, int64_t now_s, struc
 	for (size_t i = 0; i < h->n; i++)
 		if (h->p[i].channel != TEXT_TURN_ANALYSIS || i + 1 > last)
 			TRY(put_turn(&h->p[i], x));
-	TRY(put(x, true, START));
-	return put(x, false, STR("assistant"));
+	TRY(put_special(x, START));
+	return put(x, STR("assistant"));
 }
 
 enum err text_harmony_render(const struct text_chat_job *job, struct text_pieces *out, const char **ret_why)

@@ -2,7 +2,7 @@
  * tokens never come from a client's text, and whose texts are encoded one by one, so that no token reaches over a seam.
  *
  * A body of /v1/chat/completions (or what text_convert makes of /v1/messages) or of /v1/responses becomes pieces, in the order of the
- * prompt: special tokens by their name, and texts to be encoded each by itself, with tok_job.ordinary. As vLLM 0.32 does it with
+ * prompt: special tokens with their ids, and texts to be encoded each by itself, with tok_job.ordinary. As vLLM 0.32 does it with
  * oss-harmony 0.0.11; the prompt names the day. What is not known for sure is refused with a reason (a static word).
  *
  * Pure. Held against vLLM and the library by test/tokenizers/harmony_corpus.py (vllm_oracle.py) and a golden file. */
@@ -13,7 +13,7 @@
 
 struct text_piece {
 	size_t end;            /* in the text; it begins where the one before ends */
-	bool special;          /* a special token's name */
+	uint32_t special;      /* the id of the special token that it names; 0: a text */
 };
 struct text_pieces {
 	struct buf text;       /* the whole prompt, for people; its limit is the prompt's */

@@ -182,11 +182,10 @@ static enum err encode_pieces(struct text_local_scratch *s, const char **ret_why
 	size_t from = 0;
 	for (size_t i = 0; i < s->pieces.n; from = s->pieces.p[i++].end) {
 		struct str text = str_sub(buf_str(&s->pieces.text), from, s->pieces.p[i].end - from);
-		uint32_t id;
-		if (!s->pieces.p[i].special)
+		if (s->pieces.p[i].special)
+			VEC_PUSH(&s->ids, s->pieces.p[i].special);
+		else
 			TRY(add_ids(s, (struct tok_job){ .text = text, .from = TOK_FROM_START, .ordinary = true }, ret_why));
-		else if (tok_id_of(s->l->tok, text, &id))
-			VEC_PUSH(&s->ids, id);
 	}
 	VEC_PUSH(&s->ends, s->ids.n);
 	return ERR_OK;
