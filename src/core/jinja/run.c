@@ -82,9 +82,9 @@ const struct jinja_val *jinja_lookup(struct jinja_run *r, unsigned number, struc
 {
 	for (const struct jinja_scope *s = r->scope; s; s = s->up) {
 		jinja_searched(r, s->n);
-		for (const struct jinja_binding *b = s->p, *end = b + s->n; b < end; b++)
-			if (b->number == number)
-				return &b->val;
+		for (size_t i = 0; i < s->n; i++)
+			if (s->p[i].number == number)
+				return &s->p[i].val;
 	}
 	jinja_searched(r, r->n_vars);
 	if (!r->given[number])

@@ -62,9 +62,9 @@ const struct jinja_val *jinja_dict_get(const struct jinja_dict *d, const struct 
 const struct jinja_val *jinja_dict_get_str(const struct jinja_dict *d, struct str key);
 static inline struct jinja_val *jinja_dict_find_str(const struct jinja_dict *d, struct str key)   /* the same, in line */
 {
-	for (struct jinja_pair *p = d->p, *end = p + d->n; p < end; p++)
-		if (p->key.type == JINJA_STR && str_eq(p->key.s, key))
-			return &p->val;
+	for (size_t i = 0; i < d->n; i++)
+		if (d->p[i].key.type == JINJA_STR && str_eq(d->p[i].key.s, key))
+			return &d->p[i].val;
 	return NULL;
 }
 
