@@ -311,6 +311,12 @@ z
 {{- 'a' -}}   b   {{- 'c' }}
 {% filter upper %}abc{% endfilter %}
 {% macro m3() %}<{{ caller() }}>{% endmacro %}{% call m3() %}in{% endcall %}
+{% for x in [] %}{% else %}{% set y = 1 %}{% macro z() %}2{% endmacro %}{{ y }}{{ z() }}{% endfor %}{{ y is defined }}{{ z is defined }}
+{% set y = 0 %}{% for x in [] %}{% else %}{% set y = 1 %}{% endfor %}{{ y }}{% for x in [1,2] %}{% for z in [] %}{% else %}{{ loop.index }}{% set x = 9 %}{% endfor %}{{ x }}{% endfor %}
+{% macro o() %}{% macro i() %}{{ caller is defined }}{% endmacro %}{{ i() }}{{ caller() }}{% endmacro %}{% call o() %}B{% endcall %}
+{% macro p() %}P{{ caller() }}{% endmacro %}{% macro o() %}{% call p() %}{{ caller is defined }}{% endcall %}{{ caller() }}{% endmacro %}{% call o() %}B{% endcall %}
+{% set x = 1 %}{% macro w(x=x) %}{{ x }}{% endmacro %}[{{ w() }}{{ w(2) }}]
+{% set y = 1 %}{% macro w(x=y, y=2) %}{{ x }}{{ y }}{% endmacro %}[{{ w() }},{{ w(y=5) }},{{ w(7) }},{{ w(7, 8) }}]{% macro v(x, y=x) %}{{ x }}{{ y }}{% endmacro %}[{{ v(3) }},{{ v(y=5) }}]
 {% macro m4() %}<{{ caller(1, 2) }}>{% endmacro %}{% call(a, b) m4() %}{{ a }}-{{ b }}{% endcall %}
 {{ "x" * 3 }}{{ [1] + [2] }}{{ (1,) + (2,) }}{{ 3 * "ab" }}{{ "x" * -1 }}
 {{ "abc" + 1 }}
@@ -388,7 +394,8 @@ z
     "{{ 1 }", "{% if %}", "{% endif %}", "{% for x in %}{% endfor %}", "{{ 'abc }}", "{% nothing %}", "{{ a b }}", "{{ | }}", "{% set = 1 %}", "{{ [1, 2 }}", "{# x", "{% if true %}",
 ]
 # What the worker can do and we refuse by name: the caller asks the worker then.
-REFUSED = ["{{ 0x10 }}", "{{ 1_000 }}", "{{ 2**3 }}", "{% with a = 1 %}{{ a }}{% endwith %}", "{% raw %}{{ x }}{% endraw %}", "{{ 'É'|lower }}", "{{ 'a'.rsplit('x') }}",
+REFUSED = ["{% macro o() %}{{ varargs|length }}{{ kwargs|length }}{% endmacro %}{{ o(1,2,z=3) }}", "{% macro o(caller=none) %}{{ caller() }}{% endmacro %}{% call o() %}B{% endcall %}",
+           "{{ 0x10 }}", "{{ 1_000 }}", "{{ 2**3 }}", "{% with a = 1 %}{{ a }}{% endwith %}", "{% raw %}{{ x }}{% endraw %}", "{{ 'É'|lower }}", "{{ 'a'.rsplit('x') }}",
            "{{ '%s' % 1 }}", "{{ ('a<'|safe).strip() }}", "{{ ('a<'|safe)|trim }}", "{{ ('a<'|safe)[0] }}", "{{ ('a'|safe) * 2 }}", "{{ '{:>3}'.format(1) }}", "{{ '{a.b}'.format(a=1) }}", "{{ [1]|sum }}", "{{ messages|groupby('role') }}", "{% for x in [1] recursive %}{% endfor %}", "{{ 'a'|center(5) }}", "{{ range(3) }}", "{{ {'a':1}.items() }}",
            "{% set g = [1]|map('string') %}{% for x in g %}{{ x }}{% endfor %}{% for x in g %}{{ x }}{% endfor %}", "{{ range(9)[1:3]|list }}", "{{ strftime_now('%c') }}", "{{ namespace }}",
            "{{ ['\U00010d4a'] }}", "{{ loop }}", "{{ 'x'.__class__ }}", "{{ 99999999999999999999 }}", "{{ 9223372036854775807 + 1 }}", "{{ '\\101' }}", "{{ '\\é' }}", "{{ [1]|tojson(indent=-1) }}"]

@@ -148,6 +148,8 @@ static enum err params(struct jinja_parser *p, struct jinja_stmt *s)
 			e = jinja_want_op(p, ",");
 		if (e == ERR_OK && p->t->type != JINJA_T_NAME)
 			e = jinja_unexpected(p, "a parameter's name");
+		if (e == ERR_OK && jinja_at_name(p, "caller"))
+			e = jinja_fault_set(p->fault, p->t->line, ERR_UNSUPPORTED, "a parameter called caller");
 		if (e != ERR_OK)
 			break;
 		x.name = take_name(p);

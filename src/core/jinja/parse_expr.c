@@ -113,6 +113,8 @@ static enum err name(struct jinja_parser *p, const struct jinja_expr **ret_e)
 	};
 	struct jinja_expr *e = node(p, JINJA_E_NAME);
 	e->name = p->t->text;
+	if (str_eq(e->name, STR("varargs")) || str_eq(e->name, STR("kwargs"))) /* a macro that names them takes any arguments */
+		return jinja_fault_set(p->fault, p->t->line, ERR_UNSUPPORTED, "%.*s", STR_ARG(e->name));
 	e->number = jinja_number_of(p, e->name);
 	for (size_t i = 0; i < ARRAY_LEN(consts); i++)
 		if (jinja_at_name(p, consts[i].word)) {

@@ -215,6 +215,17 @@ static enum err turn(struct jinja_run *r, const struct jinja_stmt *s, const stru
 	return e;
 }
 
+/* What is set inside does not outlive it. */
+static enum err exec_within(struct jinja_run *r, const struct jinja_body *b)
+{
+	if (b->n == 0)
+		return ERR_OK;
+	struct jinja_scope *before = jinja_scope_push(r, r->scope);
+	enum err e = jinja_exec(r, b);
+	r->scope = before;
+	return e;
+}
+
 static enum err do_for(struct jinja_run *r, const struct jinja_stmt *s)
 {
 	struct jinja_loop loop = { 0 };
@@ -229,7 +240,7 @@ static enum err do_for(struct jinja_run *r, const struct jinja_stmt *s)
 		if (stop)
 			break;
 	}
-	return completed ? ERR_OK : jinja_exec(r, &s->other);
+	return completed ? ERR_OK : exec_within(r, &s->other);
 }
 
 static enum err do_if(struct jinja_run *r, const struct jinja_stmt *s)
@@ -293,14 +304,8 @@ static enum err do_filter(struct jinja_run *r, const struct jinja_stmt *s)
 	return e == ERR_OK ? put_value(r, &v) : e;
 }
 
-/* What is set inside does not outlive it: for the worker it is the body of a call. */
-static enum err do_scope(struct jinja_run *r, const struct jinja_stmt *s)
-{
-	struct jinja_scope *before = jinja_scope_push(r, r->scope);
-	enum err e = jinja_exec(r, &s->body);
-	r->scope = before;
-	return e;
-}
+/* For the worker it is the body of a call. */
+static enum err do_scope(struct jinja_run *r, const struct jinja_stmt *s) { return exec_within(r, &s->body); }
 
 static bool plain_text(const struct jinja_val *v) { return v->type == JINJA_STR && !v->markup; }
 
@@ -379,7 +384,7 @@ enum err jinja_exec(struct jinja_run *r, const struct jinja_body *b)
 
 /* ---- macros */
 
-static enum err bind_params(struct jinja_run *r, const struct jinja_stmt *s, const struct jinja_args *args)
+static enum err check_args(struct jinja_run *r, const struct jinja_stmt *s, const struct jinja_args *args)
 {
 	if (args->n > s->n_params)
 		return jinja_raise(r, "macro '%.*s' takes not more than %zu argument(s)", STR_ARG(s->name.text), s->n_params);
@@ -391,16 +396,36 @@ static enum err bind_params(struct jinja_run *r, const struct jinja_stmt *s, con
 			return jinja_raise(
 				r, "macro '%.*s' takes no keyword argument '%.*s'", STR_ARG(s->name.text), STR_ARG(args->named[i].name));
 	}
+	return ERR_OK;
+}
+
+static const struct jinja_val *given_for(const struct jinja_args *args, size_t i, struct str name)
+{
+	if (i < args->n)
+		return &args->p[i];
+	for (size_t k = 0; k < args->n_named; k++)
+		if (str_eq(args->named[k].name, name))
+			return &args->named[k].val;
+	return NULL;
+}
+
+/* A default sees all that was given, and of the other parameters those before it. */
+static enum err bind_params(struct jinja_run *r, const struct jinja_stmt *s, const struct jinja_args *args)
+{
+	TRY(check_args(r, s, args));
+	bool all = true;
 	for (size_t i = 0; i < s->n_params; i++) {
-		struct jinja_val v = jinja_undefined(s->params[i].name.text);
-		const struct jinja_val *given = i < args->n ? &args->p[i] : NULL;
-		for (size_t k = 0; !given && k < args->n_named; k++)
-			if (str_eq(args->named[k].name, s->params[i].name.text))
-				given = &args->named[k].val;
-		if (given)
-			v = *given;
-		else if (s->params[i].def)
-			TRY(jinja_eval(r, s->params[i].def, &v));
+		struct jinja_name name = s->params[i].name;
+		struct jinja_val none = jinja_undefined(name.text);
+		const struct jinja_val *given = given_for(args, i, name.text);
+		all &= given || !s->params[i].def;
+		jinja_bind(r, name.number, given ? given : &none);
+	}
+	for (size_t i = 0; !all && i < s->n_params; i++) {
+		struct jinja_val v;
+		if (!s->params[i].def || given_for(args, i, s->params[i].name.text))
+			continue;
+		TRY(jinja_eval(r, s->params[i].def, &v));
 		jinja_bind(r, s->params[i].name.number, &v);
 	}
 	return ERR_OK;
@@ -410,8 +435,8 @@ enum err jinja_call_macro(struct jinja_run *r, const struct jinja_macro *m, cons
 {
 	unsigned line = r->line;
 	struct jinja_scope *before = jinja_scope_push(r, m->scope);
-	if (caller)
-		jinja_bind(r, JINJA_N_CALLER, caller);
+	struct jinja_val nobody = jinja_undefined(STR("caller")); /* not whoever calls the macro around this one */
+	jinja_bind(r, JINJA_N_CALLER, caller ? caller : &nobody);
 	enum err e = bind_params(r, m->s, args);
 	if (e == ERR_OK)
 		e = captured(r, &m->s->body, ret_v);
