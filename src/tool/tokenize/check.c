@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "http/client.h"
 #include "text/offer.h"
 #include "wire/json.h"
@@ -18,11 +19,11 @@ struct checking {
 	struct http_pool *pool;
 	struct io_addr addr;
 	struct str host, prefix;
-	struct text_offer offer;
 	/* the answer under way */
 	enum err e;
 	int status;
 	struct buf answer;
+	bool no_key;             /* the worker wants another key than ours: no use to go on */
 	size_t line, equal, different, left, refused, failed;
 };
 
@@ -69,23 +70,38 @@ static int ask(struct checking *k, enum text_call call, struct str body)
 	return k->e == ERR_OK ? k->status : 0;
 }
 
+/* What an answer without ids means; no_call: none that would fit is left. */
+static enum err failure(const struct checking *k, bool no_call)
+{
+	if (k->e != ERR_OK)
+		return k->e;
+	if (k->status == 401 || (k->status == 403 && !no_call))
+		return ERR_UPSTREAM_AUTH;
+	if (no_call)
+		return ERR_UNSUPPORTED;
+	return k->status >= 400 && k->status < 500 ? ERR_BAD_REQUEST : ERR_IO;
+}
+
+/* What the worker offers is learnt for this body alone: a 404 may be about its model. */
 static enum err theirs_of(struct checking *k, struct str body, struct text_ids **ret_ids)
 {
-	enum text_call call;
+	struct text_offer offer = { 0 };
 	struct buf q;
 	buf_init(&q, body.n * 2 + 4096);
 	bool expressible = !k->c->render_only && text_put_ask(&q, k->c->form, TEXT_TOKENIZE, body) == ERR_OK, again = true;
 	buf_done(&q);
+	k->e = ERR_OK;
+	k->status = 0;
 	while (again) {
-		call = TEXT_TOKENIZE;
-		if (text_has_render(k->c->form) ? !text_offer_choose(&k->offer, expressible, io_now(k->loop), &call) : !expressible)
-			return ERR_UNSUPPORTED;
+		enum text_call call = TEXT_TOKENIZE;
+		if (text_has_render(k->c->form) ? !text_offer_choose(&offer, expressible, io_now(k->loop), &call) : !expressible)
+			return failure(k, true);
 		int status = ask(k, call, body);
-		again = text_offer_learn(&k->offer, call, status, io_now(k->loop));
+		again = text_offer_learn(&offer, call, status, io_now(k->loop));
 		if (!again && status == 200)
 			return text_read_answer(k->c->form, call, buf_str(&k->answer), MAX_TOK, ret_ids);
 	}
-	return k->status >= 400 && k->status < 500 ? ERR_BAD_REQUEST : ERR_IO;
+	return failure(k, false);
 }
 
 /* SIZE_MAX: the same; else the first place that differs, of the first prompt that does. */
@@ -113,6 +129,23 @@ static void compare(struct checking *k, const struct text_ids *ours, const struc
 			theirs->n ? theirs->prompts[0].n : 0);
 }
 
+/* The worker's answer is no list of ids. */
+static void tell_failure(struct checking *k, enum err e)
+{
+	k->no_key = e == ERR_UPSTREAM_AUTH;
+	k->refused += e == ERR_BAD_REQUEST;
+	k->failed += e != ERR_BAD_REQUEST;
+	if (k->no_key)
+		fprintf(stderr, "kvasir tokenize: %s answered %d: it %s\n", k->c->worker, k->status,
+			k->c->api_key ? "refuses the key of --api-key-env" : "wants an API key (--api-key-env NAME)");
+	else if (e == ERR_BAD_REQUEST)
+		fprintf(stderr, "line %zu: refused by the worker (%d)\n", k->line, k->status);
+	else if (e == ERR_UNSUPPORTED)
+		fprintf(stderr, "line %zu: the worker has no call that gives the ids of such a body (last status %d)\n", k->line, k->status);
+	else
+		fprintf(stderr, "line %zu: no answer from the worker: %s\n", k->line, err_text(e));
+}
+
 static void check_body(struct checking *k, struct str body)
 {
 	struct text_local_job job = { .form = k->c->form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = MAX_TOK };
@@ -120,33 +153,63 @@ static void check_body(struct checking *k, struct str body)
 	const char *why = NULL;
 	bool have = text_local_ids(k->c->s, &job, &ours, &why) == ERR_OK;
 	enum err e = theirs_of(k, body, &theirs);
-	if (e == ERR_OK && have)
+	if (e != ERR_OK)
+		tell_failure(k, e);
+	else if (have)
 		compare(k, ours, theirs);
-	else if (e == ERR_OK)
-		k->left++;
-	else if (e == ERR_BAD_REQUEST)
-		k->refused++;
 	else {
-		k->failed++;
-		fprintf(stderr, "line %zu: no answer from the worker: %s\n", k->line, err_text(e));
-	}
-	if (e == ERR_OK && !have)
+		k->left++;
 		fprintf(stderr, "line %zu: left to the worker: %s\n", k->line, why);
+	}
 	text_ids_unref(ours);
 	text_ids_unref(theirs);
+}
+
+/* A text is asked as the prompt of a completion. */
+static void check_text(struct checking *k, struct str text)
+{
+	struct buf body;
+	buf_init(&body, text.n * 6 + 256);
+	struct json_writer j = json_writer(&body);
+	json_put_open(&j, '{');
+	json_put_key(&j, STR("prompt"));
+	json_put_str(&j, text);
+	if (k->c->no_special) {
+		json_put_key(&j, STR("add_special_tokens"));
+		json_put_bool(&j, false);
+	}
+	json_put_close(&j, '}');
+	if (utf8_valid(text) && json_writer_done(&j) == ERR_OK)
+		check_body(k, buf_str(&body));
+	else {
+		k->failed++;
+		fprintf(stderr, "line %zu: the text is not UTF-8\n", k->line);
+	}
+	buf_done(&body);
 }
 
 static void check_line(struct checking *k, struct str line)
 {
 	struct json_doc *d;
-	struct str body = line;
-	if (json_parse(line, line.n, &d) != ERR_OK) {
-		k->failed++;
-		fprintf(stderr, "line %zu: not JSON\n", k->line);
+	struct str quoted;
+	if (k->c->input == TOKENIZE_TEXT) {
+		check_text(k, line);
 		return;
 	}
-	(void)json_str(json_root(d), &body);
-	check_body(k, body);
+	if (json_parse(line, line.n, &d) != ERR_OK) {
+		k->failed++;
+		fprintf(stderr, "line %zu: not valid JSON\n", k->line);
+		return;
+	}
+	bool is_text = json_str(json_root(d), &quoted);
+	if (k->c->input == TOKENIZE_BODY)
+		check_body(k, is_text ? quoted : line);
+	else if (is_text)
+		check_text(k, quoted);
+	else {
+		k->failed++;
+		fprintf(stderr, "line %zu: not a JSON string\n", k->line);
+	}
 	json_free(d);
 }
 
@@ -165,13 +228,15 @@ static int run(struct checking *k, struct str host, uint16_t port, struct str te
 		fprintf(stderr, "kvasir tokenize: %s: %s\n", k->c->worker, err_text(k->e));
 		return 1;
 	}
-	while (text.n) {
+	while (text.n && !k->no_key) {
 		(void)str_cut(text, '\n', &line, &text);
 		k->line++;
 		check_line(k, line);
 	}
 	report(k);
-	return k->different || k->failed ? 1 : 0;
+	if (k->equal + k->different == 0)
+		fprintf(stderr, "kvasir tokenize: nothing was compared: %s\n", k->line ? "no line has ids of both sides" : "the input is empty");
+	return k->different || k->failed || k->equal == 0 ? 1 : 0;
 }
 
 int tokenize_check(const struct tokenize_check *c, struct str text)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/must.h"
-#include "base/vec.h"
 #include "io/loop.h"
 #include "model/hub.h"
 #include "model/place.h"
@@ -45,59 +44,54 @@ struct work {
 static const char HELP[] =
 	"kvasir tokenize --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions|--responses|--messages|--embeddings|--score] [--ids|--count|--pieces|--prompt] [--lines] [--no-special]\n"
 	"                [--unicode 14|16] [--max-model-len N] [FILE|-]\n"
-	"kvasir tokenize --check --worker URL --model-dir DIR|--hub REPO[@REVISION] [--chat|--completions|--responses|--messages|--embeddings] [FILE...]\n"
-	"  The token ids of FILE (default: standard input) as a JSON array.\n"
+	"kvasir tokenize --check --worker URL [--api-key-env NAME] --model-dir DIR|--hub REPO[@REVISION] [--text|--chat|--completions|--responses|--messages|--embeddings] [--lines] [FILE...]\n"
+	"  The token ids of FILE (default: standard input) as a JSON array. --help, -h: this text.\n"
 	"  --hub         a repository of the caches on this machine, else fetched from HF_ENDPOINT (HF_TOKEN, HF_HUB_OFFLINE)\n"
 	"  --text        the input is a prompt's text (the default)\n"
 	"  --chat        the input is the body of a /v1/chat/completions request; --completions: of /v1/completions (several prompts:\n"
-	"                one array for each); --responses: of /v1/responses; --messages: of /v1/messages or its count_tokens;\n"
-	"                --embeddings: of /v1/embeddings; --score: of /score or /rerank to a model that embeds (one array for each text)\n"
-	"  --prompt      not the ids but the chat's text as the model gets it, as a JSON string\n"
-	"  --check --worker URL [--api-key-env NAME]\n"
-	"                holds our ids of the bodies in all files, one a line, against that worker's own; exit code 1 when one differs\n"
-	"  --count       how many ids; --pieces: the vocabulary's own spelling of each\n"
-	"  --lines       each input line is a JSON string, each output line its answer, or {\"error\": ...}\n"
-	"  --no-special  without the ids that the model's post-processor puts around a prompt\n"
+	"                a list with one answer for each); --responses: of /v1/responses; --messages: of /v1/messages or its count_tokens;\n"
+	"                --embeddings: of /v1/embeddings; --score: of /score or /rerank to a model that embeds (one answer for each text)\n"
+	"  --ids         the answer is an array of ids (the default); --count: how many they are; --pieces: the vocabulary's own spelling of each\n"
+	"  --prompt      not the ids but the chat's text as the model gets it, as a JSON string; the input is a body (--chat where none is said)\n"
+	"  --lines       each input line is one input: a text as a JSON string, or a body (with --chat and the like) as it is or as a JSON string;\n"
+	"                each output line is its answer, or {\"error\": ...}\n"
+	"  --no-special  of a text without the ids that the model's post-processor puts around a prompt\n"
 	"  --unicode 14  letters and digits as tokenizers up to 0.21.1 have them\n"
-	"  --max-model-len N  the worker's: how long truncate_prompt_tokens -1 leaves a prompt\n";
+	"  --max-model-len N  the worker's: how long truncate_prompt_tokens -1 leaves a prompt\n"
+	"  --check       holds our ids of all files' lines, each a text (with --lines as a JSON string) or a body, against that worker's own\n"
+	"                (render or tokenize calls); prints a summary as JSON. Exit code 1 when one differs, when one could not be compared for\n"
+	"                a fault of the line or the worker, and when nothing was compared at all\n"
+	"  --api-key-env NAME  the environment variable that holds the key for that worker\n";
 
 /* ---- output */
 
-static void put_ids(struct json_writer *j, struct text_prompt p)
+static void put_prompt(const struct work *w, struct json_writer *j, const uint32_t *ids, size_t n)
 {
-	json_put_open(j, '[');
-	for (size_t i = 0; i < p.n; i++)
-		json_put_u64(j, p.ids[i]);
-	json_put_close(j, ']');
-}
-
-static enum err put_answer(struct work *w)
-{
-	struct json_writer j = json_writer(&w->out);
 	if (w->o->shape == SHAPE_COUNT) {
-		json_put_u64(&j, w->ids.n);
-		return json_writer_done(&j);
+		json_put_u64(j, n);
+		return;
 	}
-	json_put_open(&j, '[');
-	for (size_t i = 0; i < w->ids.n; i++) {
+	json_put_open(j, '[');
+	for (size_t i = 0; i < n; i++) {
 		if (w->o->shape == SHAPE_PIECES)
-			json_put_str(&j, tok_piece(w->t, w->ids.p[i]));
+			json_put_str(j, tok_piece(w->t, ids[i]));
 		else
-			json_put_u64(&j, w->ids.p[i]);
+			json_put_u64(j, ids[i]);
 	}
-	json_put_close(&j, ']');
-	return json_writer_done(&j);
+	json_put_close(j, ']');
 }
 
 static enum err answer(struct work *w, struct str text)
 {
 	struct tok_job job = { .text = text, .add_bos = !w->o->no_special, .add_eos = !w->o->no_special };
+	struct json_writer j = json_writer(&w->out);
 	w->ids.n = 0;
 	TRY(tok_encode(w->t, w->s, &job, &w->ids));
-	return put_answer(w);
+	put_prompt(w, &j, w->ids.p, w->ids.n);
+	return json_writer_done(&j);
 }
 
-/* A whole request. Several prompts are a list of lists. */
+/* A whole request. Several prompts are a list of answers. */
 static enum err answer_body(struct work *w, struct str body)
 {
 	struct text_local_job job = { .form = w->o->form, .body = body, .now_s = io_unix_us() / 1000000, .max_tok = SIZE_MAX, .model_tok = w->o->model_tok };
@@ -113,17 +107,12 @@ static enum err answer_body(struct work *w, struct str body)
 		return e == ERR_OK ? json_writer_done(&j) : e;
 	}
 	TRY(text_local_ids(w->bodies, &job, &ids, &w->why));
-	if (ids->n == 1) {
-		w->ids.n = 0;
-		for (size_t i = 0; i < ids->prompts[0].n; i++)
-			VEC_PUSH(&w->ids, ids->prompts[0].ids[i]);
-		text_ids_unref(ids);
-		return put_answer(w);
-	}
-	json_put_open(&j, '[');
+	if (ids->n != 1)
+		json_put_open(&j, '[');
 	for (size_t i = 0; i < ids->n; i++)
-		put_ids(&j, ids->prompts[i]);
-	json_put_close(&j, ']');
+		put_prompt(w, &j, ids->prompts[i].ids, ids->prompts[i].n);
+	if (ids->n != 1)
+		json_put_close(&j, ']');
 	text_ids_unref(ids);
 	return json_writer_done(&j);
 }
@@ -173,10 +162,21 @@ static void each_line(struct work *w, struct str text)
 	}
 }
 
+static bool is_json(struct str text)
+{
+	struct json_doc *doc;
+	enum err e = json_parse(text, MAX_INPUT, &doc);
+	if (e == ERR_OK)
+		json_free(doc);
+	return e == ERR_OK || e == ERR_LIMIT;
+}
+
 static void whole(struct work *w, struct str text)
 {
 	enum err e = w->o->body ? answer_body(w, text) : answer(w, text);
-	if (e != ERR_OK && w->why)
+	if (e != ERR_OK && w->o->body && !is_json(text))
+		fprintf(stderr, "kvasir tokenize: %s: the body is not valid JSON\n", w->o->files[0]);
+	else if (e != ERR_OK && w->why)
 		fprintf(stderr, "kvasir tokenize: %s: only a worker can say: %s\n", w->o->files[0], w->why);
 	else if (e != ERR_OK)
 		fprintf(stderr, "kvasir tokenize: %s: %s\n", w->o->files[0], e == ERR_SYNTAX ? "the text is not UTF-8" : err_text(e));
@@ -222,6 +222,14 @@ static enum err read_files(const struct options *o, struct buf *text, const char
 	return ERR_OK;
 }
 
+static int check(const struct options *o, const struct work *w, struct str text)
+{
+	struct tokenize_check c = { .s = w->bodies, .input = o->body ? TOKENIZE_BODY : o->lines ? TOKENIZE_QUOTED : TOKENIZE_TEXT,
+		.form = o->body ? o->form : TEXT_COMPLETIONS, .no_special = o->no_special, .worker = o->worker, .api_key = o->key_env ? getenv(o->key_env) : NULL };
+	c.render_only = c.form == TEXT_CHAT && text_local_is_harmony(w->l);
+	return tokenize_check(&c, text);
+}
+
 static int run(const struct options *o)
 {
 	char why[512];
@@ -252,8 +260,7 @@ static int run(const struct options *o)
 	w.s = tok_scratch_new(w.t, TOK_CACHE_BYTES);
 	w.bodies = text_local_scratch_new(w.l, TOK_CACHE_BYTES);
 	if (o->check)
-		code = tokenize_check(&(struct tokenize_check){ .s = w.bodies, .form = o->form, .render_only = o->form == TEXT_CHAT && text_local_is_harmony(w.l),
-			.worker = o->worker, .api_key = o->key_env ? getenv(o->key_env) : NULL }, text);
+		code = check(o, &w, text);
 	else if (o->lines)
 		each_line(&w, text);
 	else
@@ -274,7 +281,7 @@ typedef int (*take_fn)(struct options *o, const char *value);
 
 static int take_dir(struct options *o, const char *value) { return o->folder = value, -1; }
 static int take_hub(struct options *o, const char *value) { return o->repo = value, -1; }
-static int take_text(struct options *o, const char *value) { return (void)o, (void)value, -1; }
+static int take_text(struct options *o, const char *value) { return (void)value, o->body = false, -1; }
 static int take_ids(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_IDS, -1; }
 static int take_count(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_COUNT, -1; }
 static int take_pieces(struct options *o, const char *value) { return (void)value, o->shape = SHAPE_PIECES, -1; }
@@ -288,15 +295,9 @@ static int take_responses(struct options *o, const char *value) { return (void)v
 static int take_messages(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_MESSAGES); }
 static int take_embeddings(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_EMBEDDINGS); }
 static int take_score(struct options *o, const char *value) { return (void)value, take_body(o, TEXT_SCORE); }
-static int take_prompt(struct options *o, const char *value) { return (void)value, o->prompt = true, o->body ? -1 : take_body(o, TEXT_CHAT); }
+static int take_prompt(struct options *o, const char *value) { return (void)value, o->prompt = true, -1; }
 
-static int take_check(struct options *o, const char *value)
-{
-	(void)value;
-	o->check = true;
-	return o->body ? -1 : take_body(o, TEXT_CHAT);
-}
-
+static int take_check(struct options *o, const char *value) { return (void)value, o->check = true, -1; }
 static int take_worker(struct options *o, const char *value) { return o->worker = value, -1; }
 static int take_key_env(struct options *o, const char *value) { return o->key_env = value, -1; }
 
@@ -331,12 +332,12 @@ static const struct { const char *name; bool has_value; take_fn take; } OPTIONS[
 	{ "--pieces", false, take_pieces }, { "--lines", false, take_lines }, { "--no-special", false, take_no_special },
 	{ "--unicode", true, take_unicode }, { "--chat", false, take_chat }, { "--completions", false, take_completions },
 	{ "--check", false, take_check }, { "--worker", true, take_worker }, { "--api-key-env", true, take_key_env },
-	{ "--max-model-len", true, take_model_len }, { "--prompt", false, take_prompt }, { "--responses", false, take_responses }, { "--messages", false, take_messages }, { "--embeddings", false, take_embeddings }, { "--score", false, take_score }, { "--help", false, take_help },
+	{ "--max-model-len", true, take_model_len }, { "--prompt", false, take_prompt }, { "--responses", false, take_responses }, { "--messages", false, take_messages }, { "--embeddings", false, take_embeddings }, { "--score", false, take_score }, { "--help", false, take_help }, { "-h", false, take_help },
 };
 
 static int wrong_use(const char *what, const char *word)
 {
-	fprintf(stderr, "kvasir tokenize: %s%s%s\n%s", what, *word ? ": " : "", word, HELP);
+	fprintf(stderr, "kvasir tokenize: %s%s%s (see kvasir tokenize --help)\n", what, *word ? ": " : "", word);
 	return 2;
 }
 
@@ -366,12 +367,17 @@ static int obey(struct options *o, int argc, char **argv)
 		if (code >= 0)
 			return code;
 	}
+	o->body |= o->prompt;   /* TEXT_CHAT where none is said */
 	if (o->n_files == 0)
 		o->files[o->n_files++] = "-";
 	if (o->n_files > 1 && !o->check)
 		return wrong_use("more than one file", o->files[1]);
 	if (o->check && !o->worker)
 		return wrong_use("--check needs --worker URL", "");
+	if (o->check && o->body && o->form == TEXT_SCORE)
+		return wrong_use("no call of a worker gives such ids to --check against", "--score");
+	if (o->key_env && !getenv(o->key_env))
+		return wrong_use("--api-key-env: no such variable in the environment", o->key_env);
 	return !o->folder == !o->repo ? wrong_use("--model-dir or --hub is needed, one of them", "") : run(o);
 }
 
