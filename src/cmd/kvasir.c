@@ -367,7 +367,7 @@ static const struct {
 
 static int help(FILE *to, int rc)
 {
-	fprintf(to, "usage: kvasir VERB [options]   (VERB --help tells more)\n\n");
+	fprintf(to, "usage: kvasir VERB [options]   (VERB --help or help VERB tells more)\n\n");
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		fprintf(to, "  %-8s %s\n", verbs[i].name, verbs[i].what);
 	return rc;
@@ -375,15 +375,19 @@ static int help(FILE *to, int rc)
 
 int main(int argc, char **argv)
 {
+	char help_word[] = "--help", *help_flag = help_word;
 	const char *verb = argc > 1 ? argv[1] : "";
 	io_fds_fill();
 	if (!strcmp(verb, "--version"))
 		return printf("kvasir %s\n", KVASIR_VERSION) < 0;
-	if (!strcmp(verb, "--help") || !strcmp(verb, "help"))
+	bool asks = !strcmp(verb, "help");
+	if (!strcmp(verb, "--help") || !strcmp(verb, "-h") || (asks && argc == 2))
 		return help(stdout, 0);
+	if (asks)
+		verb = argv[2];
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		if (!strcmp(verb, verbs[i].name))
-			return verbs[i].fn(argc - 2, argv + 2);
+			return asks ? verbs[i].fn(1, &help_flag) : verbs[i].fn(argc - 2, argv + 2);
 	if (verb[0])
 		fprintf(stderr, "kvasir: '%s' is no verb of kvasir\n", verb);
 	return help(stderr, 2);

@@ -19,7 +19,11 @@ def test_help_lists_each_verb_once():
     r = kvasir("help")
     verbs = [line.split()[0] for line in r.stdout.splitlines() if line.startswith("  ")]
     assert r.returncode == 0 and verbs == ["serve", "check", "explain", "get", "tokenize"], r.stdout
-    assert all(kvasir(v, "--help").returncode == 0 and kvasir(v, "--help").stdout for v in verbs)
+    assert kvasir("-h").stdout == kvasir("--help").stdout == r.stdout
+    for v in verbs:
+        told = [kvasir(*words) for words in ((v, "--help"), (v, "-h"), ("help", v))]
+        assert told[0].stdout and all((t.returncode, t.stdout) == (0, told[0].stdout) for t in told), (v, told)
+    assert "'relay' is no verb" in kvasir("help", "relay").stderr
     r = kvasir("relay")
     assert r.returncode == 2 and "'relay' is no verb" in r.stderr and "serve" in r.stderr
 
@@ -154,10 +158,12 @@ def test_explain_finds_a_request_by_its_clients_id(start, threads):
 def test_wrong_use_and_nobody_there():
     assert kvasir("get", "things").returncode == 2 and kvasir("get", "workers", "-o", "xml").returncode == 2
     assert kvasir("explain", "a", "--last", "3").returncode == 2
-    for words, named in ((["get", "things"], "things"), (["get", "workers", "-o", "xml"], "xml"), (["get"], "(nothing)"), (["explain", "--last", "0"], "--last"),
-                         (["explain", "--foo", "1"], "--foo"), (["explain", "a", "b"], "b"), (["check", "--foo"], "--foo")):
-        r = kvasir(*words)
-        assert r.returncode == 2 and f"{named} is not understood" in r.stderr and "usage:" in r.stderr, r
+    for args, told in ((["get", "things"], "things must be one of workers, pools and index"), (["get"], "what to get must be one of workers, pools and index"),
+                       (["get", "workers", "-o", "xml"], "xml is not understood"), (["explain", "--last", "0"], "--last takes a number from 1 up"),
+                       (["explain", "--last", "x"], "--last takes a number from 1 up"), (["explain", "--foo", "1"], "--foo is not understood"),
+                       (["explain", "-o", "yaml"], "yaml is not understood"), (["explain", "a", "b"], "b is not understood"), (["check", "--foo"], "--foo is not understood")):
+        r = kvasir(*args)
+        assert r.returncode == 2 and told in r.stderr and "usage:" in r.stderr, r
     r = kvasir("get", "workers", "--admin", f"http://127.0.0.1:{free_port()}")
     assert r.returncode == 1 and "no answer from the admin port" in r.stderr and "nobody listens there" in r.stderr
     assert kvasir("get", "workers", "--admin", "https://x").returncode == 1

@@ -46,7 +46,7 @@ int ctl_check(int argc, char **argv)
 		VEC_PUSH(&s.paths, str_of(argv[i]));
 	bool help = argc > 0 && (str_eq(s.paths.p[0], STR("--help")) || str_eq(s.paths.p[0], STR("-h")));
 	bool option = argc > 0 && !help && str_starts(s.paths.p[0], STR("-"));
-	int code = argc == 0 || help || option ? ctl_usage(help, "check", option ? s.paths.p[0] : (struct str){ 0 }, USAGE) : check(&s);
+	int code = argc == 0 || help || option ? ctl_usage(help, "check", (struct ctl_bad){ .word = option ? s.paths.p[0] : STR("") }, USAGE) : check(&s);
 	VEC_FREE(&s.paths);
 	return code;
 }

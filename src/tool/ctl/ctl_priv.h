@@ -28,7 +28,8 @@ must_use enum err ctl_table_print(struct buf *b, const struct ctl_table *t);
 /* JSON value -> YAML text. */
 must_use enum err ctl_yaml(struct buf *b, const struct json_val *v, unsigned indent);
 int ctl_print(struct buf *b, enum err e);      /* writes to standard output, frees; exit code */
-/* Help that was asked for (0), or wrong use: the word that is not understood, "" for none, and what is (2). */
-int ctl_usage(bool asked, const char *verb, struct str bad, const char *usage);
+struct ctl_bad { struct str word; const char *why; };   /* what is wrong with which word; why NULL: it is not understood */
+/* Help that was asked for (0), or wrong use: the bad word, "" for none, and what is understood (2). */
+int ctl_usage(bool asked, const char *verb, struct ctl_bad bad, const char *usage);
 
 #endif

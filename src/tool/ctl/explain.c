@@ -16,7 +16,7 @@ struct args {
 	struct str admin, id, body_file, path, format;
 	uint64_t last;
 	bool help;
-	struct str bad;                      /* a word that is not understood */
+	struct ctl_bad bad;
 };
 
 static bool take_flag(struct args *a, struct str flag, struct str value)
@@ -24,7 +24,7 @@ static bool take_flag(struct args *a, struct str flag, struct str value)
 	if (str_eq(flag, STR("--admin")))
 		a->admin = value;
 	else if (str_eq(flag, STR("--last")))
-		return str_to_u64(value, &a->last) && a->last > 0;
+		a->bad = str_to_u64(value, &a->last) && a->last > 0 ? a->bad : (struct ctl_bad){ flag, "takes a number from 1 up" };
 	else if (str_eq(flag, STR("--body")))
 		a->body_file = value;
 	else if (str_eq(flag, STR("--path")))
@@ -46,14 +46,14 @@ static struct args read_args(int argc, char **argv)
 		else if (str_starts(s, STR("-")) && i + 1 < argc && take_flag(&a, s, str_of(argv[i + 1])))
 			i++;
 		else if (str_starts(s, STR("-")) || a.id.n > 0)
-			a.bad = s;
+			a.bad = (struct ctl_bad){ .word = s };
 		else
 			a.id = s;
 	}
 	if ((a.id.n > 0) + (a.last > 0) + (a.body_file.n > 0) > 1)
-		a.bad = STR("more than one of REQUEST_ID, --last and --body");
+		a.bad = (struct ctl_bad){ STR("REQUEST_ID, --last and --body"), "are three ways to say what to explain: one of them" };
 	if (!str_eq(a.format, STR("table")) && !str_eq(a.format, STR("json")))
-		a.bad = a.format;
+		a.bad = (struct ctl_bad){ .word = a.format };
 	return a;
 }
 
@@ -178,7 +178,7 @@ int ctl_explain(int argc, char **argv)
 {
 	struct args a = read_args(argc, argv);
 	struct buf target;
-	if (a.bad.n > 0 || a.help)
+	if (a.bad.word.n > 0 || a.help)
 		return ctl_usage(a.help, "explain", a.bad, USAGE);
 	if (a.body_file.n > 0)
 		return ask_body(&a);

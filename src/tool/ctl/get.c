@@ -86,7 +86,7 @@ static int show(const struct kind *k, struct str format, struct str body)
 	return ctl_print(&b, e);
 }
 
-struct args { struct str kind, admin, format, bad; bool help; };   /* bad: a word that is not understood */
+struct args { struct str kind, admin, format; struct ctl_bad bad; bool help; };
 
 static struct args read_args(int argc, char **argv)
 {
@@ -103,12 +103,12 @@ static struct args read_args(int argc, char **argv)
 		else if (a.kind.n == 0 && !str_starts(s, STR("-")))
 			a.kind = s;
 		else
-			a.bad = s;
+			a.bad = (struct ctl_bad){ .word = s };
 	}
 	if (!str_eq(a.format, STR("table")) && !str_eq(a.format, STR("json")) && !str_eq(a.format, STR("yaml")))
-		a.bad = a.format;
-	if (a.bad.n == 0 && kind_of(a.kind) == NULL)
-		a.bad = a.kind.n > 0 ? a.kind : STR("(nothing)");
+		a.bad = (struct ctl_bad){ .word = a.format };
+	if (a.bad.word.n == 0 && kind_of(a.kind) == NULL)
+		a.bad = (struct ctl_bad){ a.kind.n > 0 ? a.kind : STR("what to get"), "must be one of workers, pools and index" };
 	return a;
 }
 
@@ -118,7 +118,7 @@ int ctl_get(int argc, char **argv)
 	const struct kind *k = kind_of(a.kind);
 	struct buf body;
 	int status;
-	if (a.bad.n > 0 || a.help)
+	if (a.bad.word.n > 0 || a.help)
 		return ctl_usage(a.help, "get", a.bad, "usage: kvasir get workers|pools|index [--admin URL] [-o table|json|yaml]\nURL is the admin port, http://127.0.0.1:9090 by default.\n");
 	if (!ctl_fetch(a.admin, STR("GET"), str_of(k->target), (struct str){ 0 }, &status, &body))
 		return 1;

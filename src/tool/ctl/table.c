@@ -136,10 +136,10 @@ int ctl_print(struct buf *b, enum err e)
 	return e == ERR_OK ? 0 : 1;
 }
 
-int ctl_usage(bool asked, const char *verb, struct str bad, const char *usage)
+int ctl_usage(bool asked, const char *verb, struct ctl_bad bad, const char *usage)
 {
-	if (!asked && bad.n > 0)
-		fprintf(stderr, "kvasir %s: %.*s is not understood\n", verb, STR_ARG(bad));
+	if (!asked && bad.word.n > 0)
+		fprintf(stderr, "kvasir %s: %.*s %s\n", verb, STR_ARG(bad.word), bad.why ? bad.why : "is not understood");
 	fputs(usage, asked ? stdout : stderr);
 	return asked ? 0 : 2;
 }
