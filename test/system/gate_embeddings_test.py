@@ -94,7 +94,7 @@ def test_texts_and_chats_get_their_ids_here(start, folder):
 def test_workers_are_not_asked_first(start, folder):
     with Worker(folder) as up:
         gw = Gateway(start, up)
-        assert eventually(lambda: embed(gw, input="some text")["ids"] == "not_expressible", 10)   # "off" until the worker's version is known
+        assert eventually(lambda: embed(gw, input="some text")["ids"] == "absent", 10)   # "off" until the worker's version is known
         assert embed(gw, input=[1, 2, 3])["ids"] == "keys"
         assert not up.tokenize_calls and gw.settled()
 

@@ -70,13 +70,27 @@ static const char *why_failed(enum err e)
 	}
 }
 
+/* Texts for pooling models come in bulk, and many such models have no prefix cache: no call is made before each. */
+static bool workers_give(const struct gate_req *r)
+{
+	enum text_form form;
+	return r->model->text_from_workers && gate_text_form(r, &form) && text_has_render(form);
+}
+
+/* Where no worker may be asked, what keeps the tokenizer here from it says more than that nothing could be asked. */
+static const char *why_none(const struct gate_req *r, enum err e)
+{
+	const struct model *m = r->model->tokenizer;
+	return e == ERR_UNSUPPORTED && !workers_give(r) && m && !model_local(m) ? model_state_name(model_state(m)) : why_failed(e);
+}
+
 static void answered(struct gate_req *r, enum err e, struct text_ids *ids, const char *source)
 {
 	gate_ids_leave(r);
 	if (e == ERR_OK)
 		take_ids(r, text_ids_ref(ids), source);
 	else
-		no_ids(r, why_failed(e));
+		no_ids(r, why_none(r, e));
 }
 
 static void on_shared_answer(struct text_wait *w, enum err e, struct text_ids *ids)
@@ -263,13 +277,6 @@ static enum err status_fault(int status)
 static struct text_offer *offer_of(struct gate_worker *k, enum text_form form)
 {
 	return form == TEXT_RESPONSES || form == TEXT_MESSAGES ? &k->other_offer : &k->offer;
-}
-
-/* Texts for pooling models come in bulk, and many such models have no prefix cache: no call is made before each. */
-static bool workers_give(const struct gate_req *r)
-{
-	enum text_form form;
-	return r->model->text_from_workers && gate_text_form(r, &form) && text_has_render(form);
 }
 
 /* An answer of a shape that we cannot read counts as "not offered": the other call may do. */
@@ -533,7 +540,7 @@ static void find_ids(struct gate_req *r)
 		return;
 	}
 	text_cache_fail(r->gate->cache, r->facts.digest, e);
-	no_ids(r, why_failed(e));
+	no_ids(r, why_none(r, e));
 }
 
 /* ---- the stage */
