@@ -244,8 +244,11 @@ static void on_term(void *arg, int signum)
 
 static void on_hup(void *arg, int signum)
 {
+	struct server *s = arg;
 	(void)signum;
-	conf_store_reload(((struct server *)arg)->store);
+	conf_store_reload(s->store);
+	if (!conf_store_status(s->store).faults)
+		feed_reload_tokenizers(s->feed);
 }
 
 static void server_free(struct server *s)

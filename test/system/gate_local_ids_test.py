@@ -82,6 +82,37 @@ def test_three_differences_and_the_workers_are_asked(start, folder):
         assert gw.metric('kvasir_token_ids_left_total{reason="distrusted"}') == 1
 
 
+def test_only_sighup_or_other_files_make_it_trusted_again(start, folder, tmp_path):
+    """a reload that says the same of the tokenizer keeps it, and what was found wrong with it"""
+    with Worker(folder, wrong_usage=True) as up:
+        file = tmp_path / "pool.yaml"
+        file.write_text("apiVersion: kvasir.dev/v1alpha1\nkind: WorkerPool\nmetadata: {name: p}\nspec:\n"
+                        f"  tokenizer: {{path: model}}\n  workers: [{up.url}]\n")
+        gw = Gateway(start, args=["-c", tmp_path, "--tokens", "local"])
+        assert eventually(lambda: gw._ready(1), 10)
+        ready(gw)
+        told = lambda: client.call(gw.admin, "GET", "/api/v1/tokenizers").json["tokenizers"][0]  # noqa: E731
+        loaded = lambda: gw.metric("kvasir_config_reloads_total")  # noqa: E731
+
+        def reload(change):
+            n = loaded()
+            change()
+            assert eventually(lambda: loaded() > n, 10)
+        reload(file.touch)
+        assert gw.process.text.count("event=tokenizer_ready") == 1
+        for i in range(3):
+            gw.chat(body(f"three {i}"))
+        assert eventually(lambda: told()["state"] == "distrusted", 10)
+        reload(file.touch)
+        line = gw.log(gw.chat(body("after")).headers["x-request-id"])
+        assert line["ids"] == "distrusted" and made(gw, "distrusted") == 1 and gw.metric('kvasir_token_ids_left_total{reason="distrusted"}') == 1
+        assert told()["state"] == "distrusted" and told()["different"] == 3 and "differed from the worker's 3 times" in told()["why"]
+        assert gw.process.text.count("event=tokenizer_ready") == 1
+        reload(lambda: gw.process.signal(1))
+        assert eventually(lambda: gw.process.text.count("event=tokenizer_ready") == 2, 10)
+        assert eventually(lambda: told()["state"] == "ready", 5) and told()["different"] == 0
+
+
 def test_another_length_in_the_usage_counts_as_a_difference(start, folder):
     with Worker(folder, wrong_usage=True) as up:
         gw = Gateway(start, up, args=["--tokenizer", folder, "--tokens", "local"])

@@ -140,6 +140,8 @@ def test_the_gateway_fetches_what_it_is_told_to(start, tmp_path, folder, hub_of,
         assert eventually(lambda: "event=tokenizer_waits" in gw.process.text, 10), gw.process.text[-2000:]
         assert gw.chat(body("early")).status == 200
         assert made(gw, "call") == 1 and made(gw, "local") == 0
+        told = client.call(gw.admin, "GET", "/api/v1/tokenizers").json["tokenizers"][0]
+        assert told["state"] == "loading" and "tried again" in told["why"] and "hub" in told["why"], told
         hub.down = 0
         assert eventually(lambda: "event=tokenizer_ready" in gw.process.text, 60), gw.process.text[-2000:]
         assert gw.chat(body("late")).status == 200

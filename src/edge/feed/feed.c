@@ -232,10 +232,17 @@ void feed_configure(struct feed *f, struct conf *c)
 {
 	struct conf *old = f->conf;
 	f->conf = conf_ref(c);
-	model_store_reload(f->tokenizers);
+	model_store_refresh(f->tokenizers);
 	follow_files(f);
 	feed_apply(f);
 	conf_unref(old);
+}
+
+void feed_reload_tokenizers(struct feed *f)
+{
+	model_store_reload(f->tokenizers);
+	feed_mark(f);
+	feed_refresh(f);
 }
 
 bool feed_guess_taken(const struct feed_worker *w)

@@ -29,8 +29,10 @@ struct feed_opts {
 struct feed *feed_new(const struct feed_opts *o);
 void feed_free(struct feed *f);
 struct brain *feed_brain(struct feed *f);
-/* A new generation: workers are added, changed, drained; requests under way go on. */
+/* A new generation: workers are added, changed, drained; requests under way go on; tokenizers whose files are as they were stay. */
 void feed_configure(struct feed *f, struct conf *c);
+/* Tokenizers are read from disk again, and what was known of them is forgotten. */
+void feed_reload_tokenizers(struct feed *f);
 /* The current view (borrowed); never NULL. */
 struct feed_view *feed_view_now(const struct feed *f);
 /* The process is shutting down: views say so. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "io/file.h"
@@ -11,6 +12,8 @@
 #include "model/place.h"
 
 enum { WHY_MAX_BYTES = 512 };
+#define UNTIL "SIGHUP, or a reload that finds other files or another name"
+_Static_assert(MODEL_MAX_DIFFERENT == 3, "model_info's why says it");
 
 const char *model_state_name(enum model_state s)
 {
@@ -61,19 +64,44 @@ static enum err find_repo(struct model *m, struct str *ret_folder)
 	return model_find_or_fetch(&f, &m->found, ret_folder, &m->why);
 }
 
+static enum err find_on_disk(const struct model *m, struct arena *a, struct str *ret_folder)
+{
+	if (m->source.path.n)
+		return model_find_folder(m->source.path, a, ret_folder);
+	if (!m->source.repo.n && m->root.n && m->root.p[0] == '/')
+		return model_find_folder(m->root, a, ret_folder);
+	struct str repo = m->source.repo.n ? m->source.repo : m->root;
+	if (model_find_repo(model_hub_cache(a), repo, m->source.revision, a, ret_folder) == ERR_OK)
+		return ERR_OK;
+	return model_find_repo(model_own_cache(a), repo, m->source.revision, a, ret_folder);
+}
+
 /* Only what the configuration names is fetched; what a worker calls its model is looked for on this machine. */
 static enum err find(struct model *m, struct str *ret_folder)
 {
 	m->why = STR("no such folder or repository with a tokenizer on this machine");
-	if (m->source.path.n)
-		return model_find_folder(m->source.path, &m->found, ret_folder);
-	if (m->source.repo.n)
-		return find_repo(m, ret_folder);
-	if (m->root.n && m->root.p[0] == '/')
-		return model_find_folder(m->root, &m->found, ret_folder);
-	if (model_find_repo(model_hub_cache(&m->found), m->root, STR(""), &m->found, ret_folder) == ERR_OK)
-		return ERR_OK;
-	return model_find_repo(model_own_cache(&m->found), m->root, STR(""), &m->found, ret_folder);
+	return !m->source.path.n && m->source.repo.n ? find_repo(m, ret_folder) : find_on_disk(m, &m->found, ret_folder);
+}
+
+static uint64_t stamp_of(struct str folder, struct arena *a)
+{
+	uint64_t stamp = 0;
+	for (size_t i = 0; i < TEXT_FILE_COUNT; i++)
+		stamp = hash_mix(stamp ^ io_file_stamp(arena_printf(a, "%.*s/%s", STR_ARG(folder), text_file_names[i])));
+	return hash_mix(stamp ^ io_file_stamp(arena_printf(a, "%.*s/%s", STR_ARG(folder), TEXT_MORE_TEMPLATES)));
+}
+
+bool model_is_current(const struct model *m)
+{
+	enum model_state state = atomic_load(&m->state);
+	struct arena a;
+	struct str folder;
+	if (state != MODEL_READY && state != MODEL_DISTRUSTED)
+		return false;
+	arena_init(&a, 0);
+	bool same = find_on_disk(m, &a, &folder) == ERR_OK && str_eq(folder, m->place) && stamp_of(folder, &a) == m->stamp;
+	arena_done(&a);
+	return same;
 }
 
 /* What cannot be read is as if it were not there, except that then nothing is loaded at all. */
@@ -116,6 +144,7 @@ bool model_load(struct model *m)
 		return false;
 	if (e == ERR_OK) {
 		m->why = STR("");
+		m->stamp = stamp_of(m->place, &m->found); /* before they are read: what changes meanwhile is seen */
 		e = load_found(m, why);
 	}
 	if (why[0])
@@ -149,8 +178,8 @@ void model_differed(struct model *m, size_t at_tok, size_t ours_tok, size_t thei
 			at_tok, ours_tok, theirs_tok);
 	enum model_state ready = MODEL_READY;
 	if (n >= MODEL_MAX_DIFFERENT && atomic_compare_exchange_strong(&m->state, &ready, MODEL_DISTRUSTED))
-		LOG_ERROR("tokenizer_distrusted", "model=%s folder=%s what=\"its token ids are not the workers': they are asked until the next reload\"", LOG_Q(m->key),
-			LOG_Q(m->place));
+		LOG_ERROR("tokenizer_distrusted", "model=%s folder=%s what=\"its token ids are not the workers'\" until=%s instead=%s", LOG_Q(m->key), LOG_Q(m->place),
+			LOG_Q(STR(UNTIL)), LOG_Q(STR(MODEL_INSTEAD)));
 }
 
 struct model_info model_info(const struct model *m)
@@ -161,7 +190,7 @@ struct model_info model_info(const struct model *m)
 	if (state == MODEL_LOADING)
 		return i;
 	i.place = m->place;
-	i.why = m->why;
+	i.why = state == MODEL_DISTRUSTED ? STR("its ids differed from the worker's 3 times: not used until " UNTIL) : m->why;
 	i.chats = m->local && text_local_has_chat(m->local);
 	i.bytes = m->local ? text_local_bytes(m->local) : 0;
 	return i;

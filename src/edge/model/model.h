@@ -26,7 +26,7 @@ struct text_local *model_local(const struct model *m);
 bool model_is_harmony(const struct model *m);        /* see text_local_is_harmony; false while it is not known */
 
 /* Comparison with the workers' own ids. The first MODEL_FIRST_CHECKS prompts are compared, then one in MODEL_CHECK_EVERY; the
- * MODEL_MAX_DIFFERENT-th difference is the end of it until the configuration is loaded again. */
+ * MODEL_MAX_DIFFERENT-th difference is the end of it until it is read from disk again. */
 enum { MODEL_FIRST_CHECKS = 20, MODEL_CHECK_EVERY = 1000, MODEL_MAX_DIFFERENT = 3 };
 bool model_check_due(struct model *m);               /* counts a prompt; true: compare this one */
 void model_agreed(struct model *m);
@@ -36,7 +36,7 @@ void model_differed(struct model *m, size_t at_tok, size_t ours_tok, size_t thei
 struct model_info {
 	enum model_state state;
 	struct str key, place;                       /* what was asked for; the folder it was found in */
-	struct str why;                              /* why it is absent, or why it has no chats */
+	struct str why;                              /* why it is not used, not here yet, or has no chats */
 	bool chats;
 	size_t bytes;
 	uint64_t prompts, checks, agreed, different;
@@ -63,6 +63,9 @@ void model_store_free(struct model_store *s);        /* models live on with thei
 struct model *model_store_get(struct model_store *s, const struct model_want *w);
 /* Lets go of what was not asked for since the last sweep. */
 void model_store_sweep(struct model_store *s);
+/* The configuration was loaded again: what was read and lies there as it did stays, and so does what is known of it; all else is
+ * looked for again. */
+void model_store_refresh(struct model_store *s);
 /* Everything is read from disk again when it is asked for next. */
 void model_store_reload(struct model_store *s);
 size_t model_store_list(const struct model_store *s, struct arena *a, const struct model_info **ret_infos);

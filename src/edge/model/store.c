@@ -16,6 +16,7 @@ struct entry {
 	bool waits;                  /* to be fetched, or looked for again, from `due` on */
 	struct mono due;
 	int64_t retry_us;
+	char *why;                   /* the last try failed; NULL: none did */
 };
 
 /* Files being read, perhaps fetched: holds its model, and the store while there is one. */
@@ -51,8 +52,16 @@ static void drop(struct model_store *s, struct entry *e)
 	list_del(&e->node);
 	atomic_store(&e->model->stop, true);
 	model_unref(e->model);
+	free(e->why);
 	free(e);
 	s->n--;
+}
+
+void model_store_refresh(struct model_store *s)
+{
+	LIST_FOR_SAFE(&s->entries, it)
+		if (!model_is_current(container_of(it, struct entry, node)->model))
+			drop(s, container_of(it, struct entry, node));
 }
 
 void model_store_reload(struct model_store *s)
@@ -101,10 +110,12 @@ static struct entry *entry_of(struct model_store *s, const struct model *m)
 
 static void wait_for(struct model_store *s, struct entry *e)
 {
+	free(e->why);
+	e->why = str_dup(e->model->why);
 	e->waits = true;
 	e->due = mono_add_us(io_now(s->loop), e->retry_us);
-	LOG_WARN("tokenizer_waits", "model=%s why=%s again_in_s=%lld meanwhile=\"the workers are asked for token ids\"", LOG_Q(e->model->key), LOG_Q(e->model->why),
-		(long long)(e->retry_us / 1000000));
+	LOG_WARN("tokenizer_waits", "model=%s why=%s again_in_s=%lld meanwhile=%s", LOG_Q(e->model->key), LOG_Q(e->model->why), (long long)(e->retry_us / 1000000),
+		LOG_Q(STR(MODEL_INSTEAD)));
 	e->retry_us = MIN(2 * e->retry_us, (int64_t)RETRY_MAX_US);
 }
 
@@ -232,15 +243,26 @@ void model_store_sweep(struct model_store *s)
 	}
 }
 
+static struct str why_waits(const struct model_store *s, const struct entry *e, struct arena *a)
+{
+	if (!e->why)
+		return STR("");
+	if (!e->waits)
+		return str_of(arena_printf(a, "%s; being tried again", e->why));
+	int64_t left_us = MAX(mono_diff_us(e->due, io_now(s->loop)), 0);
+	return str_of(arena_printf(a, "%s; tried again in %lld s", e->why, (long long)((left_us + 999999) / 1000000)));
+}
+
 size_t model_store_list(const struct model_store *s, struct arena *a, const struct model_info **ret_infos)
 {
 	struct model_info *infos = arena_new(a, struct model_info, s->n + 1);
 	size_t n = 0;
 	LIST_FOR(&s->entries, it) {
-		struct model_info i = model_info(container_of(it, struct entry, node)->model);
+		const struct entry *e = container_of(it, struct entry, node);
+		struct model_info i = model_info(e->model);
 		i.key = arena_str(a, i.key);
 		i.place = arena_str(a, i.place);
-		i.why = arena_str(a, i.why);
+		i.why = i.state == MODEL_LOADING ? why_waits(s, e, a) : arena_str(a, i.why);
 		infos[n++] = i;
 	}
 	*ret_infos = infos;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/must.h"
 #include "base/vec.h"
 #include "io/loop_priv.h"
@@ -96,6 +97,15 @@ enum io_path_kind io_path_kind(const char *path)
 	if (stat(path, &st) < 0)
 		return IO_PATH_NONE;
 	return S_ISDIR(st.st_mode) ? IO_PATH_DIR : IO_PATH_FILE;
+}
+
+uint64_t io_file_stamp(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return 0;
+	uint64_t parts[] = { st.st_dev, st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec };
+	return hash_bytes(parts, sizeof(parts), 0);
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }

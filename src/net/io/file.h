@@ -13,6 +13,8 @@ must_use enum err io_input_read(size_t max_bytes, struct buf *ret_buf);         
 must_use enum err io_dir_list(const char *path, void (*fn)(void *arg, struct str name), void *arg);
 enum io_path_kind { IO_PATH_NONE, IO_PATH_FILE, IO_PATH_DIR };
 enum io_path_kind io_path_kind(const char *path);
+/* Another number once the file was written or replaced; 0: there is none. */
+uint64_t io_file_stamp(const char *path);
 
 /* Calls fn (on the loop, settled for 50 ms) when the file, or anything in the folder, changed, appeared, or was replaced
  * by rename (the folder that holds the path is watched, so editors and `mv` work; Kubernetes' ..data links too). */

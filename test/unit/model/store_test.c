@@ -188,10 +188,64 @@ static void three_differences_and_it_is_over(void **state)
 	assert_int_equal(model_state(m), MODEL_DISTRUSTED);
 	assert_null(model_local(m));
 	assert_true(model_info(m).agreed == 1 && model_info(m).different == 3);
+	assert_true(str_find(model_info(m).why, STR("differed from the worker's 3 times")) != SIZE_MAX);
 	model_store_reload(w->store);
 	struct model *again = get(w, folder, (struct model_source){ 0 });
 	assert_ptr_not_equal(again, m);
 	assert_int_equal(wait_for(w, again), MODEL_READY);
+	model_unref(m);
+}
+
+static void a_refresh_keeps_what_lies_there_as_it_did(void **state)
+{
+	struct world *w = *state;
+	char folder[256];
+	copy_model(w, "house");
+	path_in(w, folder, sizeof(folder), "house");
+	struct model *m = model_ref(get(w, folder, (struct model_source){ 0 }));
+	assert_int_equal(wait_for(w, m), MODEL_READY);
+	for (int i = 0; i < MODEL_MAX_DIFFERENT; i++)
+		model_differed(m, 0, 1, 1);
+	model_store_refresh(w->store);
+	assert_ptr_equal(get(w, folder, (struct model_source){ 0 }), m);
+	assert_int_equal(model_state(m), MODEL_DISTRUSTED);
+	put(w, "house/chat_template.jinja", "{{ messages[0].content }}");
+	model_store_refresh(w->store);
+	struct model *again = get(w, folder, (struct model_source){ 0 });
+	assert_ptr_not_equal(again, m);
+	assert_int_equal(wait_for(w, again), MODEL_READY);
+	model_unref(m);
+}
+
+static void a_refresh_looks_again_for_what_was_absent(void **state)
+{
+	struct world *w = *state;
+	char folder[256];
+	path_in(w, folder, sizeof(folder), "house");
+	assert_int_equal(wait_for(w, get(w, folder, (struct model_source){ 0 })), MODEL_ABSENT);
+	copy_model(w, "house");
+	model_store_refresh(w->store);
+	assert_int_equal(wait_for(w, get(w, folder, (struct model_source){ 0 })), MODEL_READY);
+}
+
+static void a_refresh_follows_the_link_to_a_snapshot(void **state)
+{
+	struct world *w = *state;
+	char cache[256];
+	copy_model(w, "hub/models--org--name/snapshots/c0ffee");
+	copy_model(w, "hub/models--org--name/snapshots/beef");
+	put(w, "hub/models--org--name/refs/main", "c0ffee\n");
+	path_in(w, cache, sizeof(cache), "hub");
+	assert_int_equal(setenv("HF_HUB_CACHE", cache, 1), 0);
+	struct model *m = model_ref(get(w, "org/name", (struct model_source){ 0 }));
+	assert_int_equal(wait_for(w, m), MODEL_READY);
+	model_store_refresh(w->store);
+	assert_ptr_equal(get(w, "org/name", (struct model_source){ 0 }), m);
+	put(w, "hub/models--org--name/refs/main", "beef\n");
+	model_store_refresh(w->store);
+	assert_int_equal(wait_for(w, get(w, "org/name", (struct model_source){ 0 })), MODEL_READY);
+	assert_true(str_ends(model_info(w->waited).place, STR("beef")));
+	assert_int_equal(unsetenv("HF_HUB_CACHE"), 0);
 	model_unref(m);
 }
 
@@ -219,6 +273,7 @@ static void the_store_keeps_what_is_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { CASE(a_root_that_is_a_folder), CASE(a_repository_of_the_hubs_cache), CASE(names_of_repositories), CASE(what_is_not_understood_is_absent),
-		CASE(three_differences_and_it_is_over), CASE(the_store_keeps_what_is_asked_for) };
+		CASE(three_differences_and_it_is_over), CASE(a_refresh_keeps_what_lies_there_as_it_did),
+		CASE(a_refresh_looks_again_for_what_was_absent), CASE(a_refresh_follows_the_link_to_a_snapshot), CASE(the_store_keeps_what_is_asked_for) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
