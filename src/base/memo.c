@@ -19,7 +19,6 @@ struct part {
 };
 
 struct memo {
-	atomic_uint refs;
 	uint64_t seed;
 	size_t part_max_bytes;
 	struct part parts[PARTS];
@@ -83,7 +82,6 @@ static void add(struct part *p, struct memo_item *it, size_t max_bytes)
 struct memo *memo_new(size_t max_bytes, uint64_t seed)
 {
 	struct memo *m = must_calloc(1, sizeof(*m));
-	atomic_init(&m->refs, 1);
 	m->seed = seed;
 	m->part_max_bytes = max_bytes / PARTS;
 	for (size_t i = 0; i < PARTS; i++) {
@@ -94,16 +92,9 @@ struct memo *memo_new(size_t max_bytes, uint64_t seed)
 	return m;
 }
 
-struct memo *memo_ref(struct memo *m)
+void memo_free(struct memo *m)
 {
-	if (m)
-		must(atomic_fetch_add(&m->refs, 1) > 0);
-	return m;
-}
-
-void memo_unref(struct memo *m)
-{
-	if (!m || atomic_fetch_sub(&m->refs, 1) != 1)
+	if (!m)
 		return;
 	for (size_t i = 0; i < PARTS; i++) {
 		LIST_FOR_SAFE(&m->parts[i].used, it)

@@ -30,10 +30,9 @@ void memo_item_init(struct memo_item *it);       /* one reference; kind, text, b
 void memo_item_unref(struct memo_item *it);      /* NULL is fine */
 
 struct memo;
-/* seed: what nobody outside knows. One reference. */
+/* seed: what nobody outside knows. Its maker frees it, when nobody else is in it. */
 struct memo *memo_new(size_t max_bytes, uint64_t seed);
-struct memo *memo_ref(struct memo *m);           /* NULL is fine, here and below */
-void memo_unref(struct memo *m);                 /* the last one frees it; things that are referred to live on */
+void memo_free(struct memo *m);                  /* NULL is fine, here and below; things that are referred to live on */
 must_use struct memo_item *memo_find(struct memo *m, struct hash128 kind, struct str text);
 void memo_keep(struct memo *m, struct memo_item *it);   /* in the place of an equal one; not when it is larger than a part */
 

@@ -76,7 +76,7 @@ static void check_body(struct str text, const struct json_doc *plain, enum err w
 		check_spans(d, text);
 		json_free(d);
 	}
-	memo_unref(memo);
+	memo_free(memo);
 }
 
 /* Both ways to read agree, but for what only one of them bounds. */

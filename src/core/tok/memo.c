@@ -40,7 +40,7 @@ void tok_memo_unref(struct tok_memo *m)
 {
 	if (!m || atomic_fetch_sub(&m->refs, 1) != 1)
 		return;
-	memo_unref(m->table);
+	memo_free(m->table);
 	free(m);
 }
 

@@ -390,7 +390,7 @@ static void large_elements_change_nothing(void **state)
 				fail_msg("%s: %s, with memory %s", TEXTS[i % ARRAY_LEN(TEXTS)], err_text(want), err_text(got));
 		}
 		assert_true(memo_stats(memo).items > 0);
-		memo_unref(memo);
+		memo_free(memo);
 	}
 	buf_done(&plain);
 	buf_done(&with);
@@ -413,7 +413,7 @@ static void a_next_turn_adds_what_is_new(void **state)
 		assert_true(str_eq(read_with(memo, 0, b.p, &out, &e), str_of(b.p)));
 		assert_int_equal(memo_stats(memo).items, turns < 4 ? 0 : turns); /* the first ones are short bodies */
 	}
-	memo_unref(memo);
+	memo_free(memo);
 	buf_done(&b);
 	buf_done(&out);
 }
@@ -440,7 +440,7 @@ static void what_is_remembered_is_counted(void **state)
 	assert_int_equal(memo_stats(memo).items, MESSAGES);
 	if (held > counted * 11 / 10 || held < counted * 3 / 4)
 		fail_msg("%zu bytes held, %zu counted", held, counted);
-	memo_unref(memo);
+	memo_free(memo);
 	buf_done(&b);
 }
 
@@ -455,7 +455,7 @@ static void a_document_outlives_the_memory(void **state)
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(json_parse_body(text, &(struct json_body_opts){ .max_bytes = text.n, .memo = memo, .large_bytes = 4 }, &d[i]), ERR_OK);
 	json_free(d[0]);
-	memo_unref(memo);
+	memo_free(memo);
 	struct json_iter it = json_each(json_get(json_root(d[1]), STR("a")));
 	assert_true(json_next(&it) && json_str(json_get(it.val, STR("b")), &s) && str_eq(s, STR("a\tb")));
 	assert_true(json_next(&it) && json_len(json_get(it.val, STR("c"))) == 2 && !json_next(&it));
