@@ -162,19 +162,10 @@ static void each_line(struct work *w, struct str text)
 	}
 }
 
-static bool is_json(struct str text)
-{
-	struct json_doc *doc;
-	enum err e = json_parse(text, MAX_INPUT, &doc);
-	if (e == ERR_OK)
-		json_free(doc);
-	return e == ERR_OK || e == ERR_LIMIT;
-}
-
 static void whole(struct work *w, struct str text)
 {
 	enum err e = w->o->body ? answer_body(w, text) : answer(w, text);
-	if (e != ERR_OK && w->o->body && !is_json(text))
+	if (e != ERR_OK && w->why && strcmp(w->why, "not_json") == 0)
 		fprintf(stderr, "kvasir tokenize: %s: the body is not valid JSON\n", w->o->files[0]);
 	else if (e != ERR_OK && w->why)
 		fprintf(stderr, "kvasir tokenize: %s: only a worker can say: %s\n", w->o->files[0], w->why);
