@@ -168,6 +168,13 @@ static void what_is_not_understood_is_absent(void **state)
 	assert_null(get(w, folder, (struct model_source){ .worker = true }));
 }
 
+static void expect_read_anew(struct world *w, const char *folder, const struct model *old)
+{
+	struct model *again = get(w, folder, (struct model_source){ 0 });
+	assert_ptr_not_equal(again, old);
+	assert_int_equal(wait_for(w, again), MODEL_READY);
+}
+
 static void three_differences_and_it_is_over(void **state)
 {
 	struct world *w = *state;
@@ -190,9 +197,7 @@ static void three_differences_and_it_is_over(void **state)
 	assert_true(model_info(m).agreed == 1 && model_info(m).different == 3);
 	assert_true(str_find(model_info(m).why, STR("differed from the worker's 3 times")) != SIZE_MAX);
 	model_store_reload(w->store);
-	struct model *again = get(w, folder, (struct model_source){ 0 });
-	assert_ptr_not_equal(again, m);
-	assert_int_equal(wait_for(w, again), MODEL_READY);
+	expect_read_anew(w, folder, m);
 	model_unref(m);
 }
 
@@ -211,9 +216,7 @@ static void a_refresh_keeps_what_lies_there_as_it_did(void **state)
 	assert_int_equal(model_state(m), MODEL_DISTRUSTED);
 	put(w, "house/chat_template.jinja", "{{ messages[0].content }}");
 	model_store_refresh(w->store);
-	struct model *again = get(w, folder, (struct model_source){ 0 });
-	assert_ptr_not_equal(again, m);
-	assert_int_equal(wait_for(w, again), MODEL_READY);
+	expect_read_anew(w, folder, m);
 	model_unref(m);
 }
 

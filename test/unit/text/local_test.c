@@ -744,6 +744,21 @@ static void a_hostile_template_ends(void **state)
 	done(&m);
 }
 
+/* What is remembered changes no id. */
+static void expect_same_ids_with(struct model *m, struct tok_memo *memo, struct str body)
+{
+	struct text_ids *with = NULL, *without = NULL;
+	struct text_local_job job = chat(body);
+	const char *why = NULL;
+	assert_int_equal(text_local_ids(m->s, &job, &without, &why), ERR_OK);
+	job.memo = memo;
+	assert_int_equal(text_local_ids(m->s, &job, &with, &why), ERR_OK);
+	assert_int_equal(with->prompts[0].n, without->prompts[0].n);
+	assert_memory_equal(with->prompts[0].ids, without->prompts[0].ids, without->prompts[0].n * sizeof(uint32_t));
+	text_ids_unref(with);
+	text_ids_unref(without);
+}
+
 /* Turn by turn, the elements of the body remembered from the turns before: the ids of a body that nobody knows. */
 static void a_growing_chat_gives_the_ids_of_a_full_run(void **state)
 {
@@ -756,14 +771,12 @@ static void a_growing_chat_gives_the_ids_of_a_full_run(void **state)
 	struct tok_memo *memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 4 << 20, .least_bytes = 64 });
 	struct model m = { 0 };
 	struct buf b;
-	const char *why = NULL;
 	size_t large = 0;
 	(void)state;
 	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true },
 				 STR("{% for m in messages %}<s>{{ m.role }}: {{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }}\n{% endfor %}{{ tools | tojson if tools }}")), ERR_OK);
 	buf_init(&b, 1 << 20);
 	for (size_t n = 1; n < 25; n++) {
-		struct text_ids *with = NULL, *without = NULL;
 		buf_clear(&b);
 		must(buf_printf(&b, "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"%0600d\"}}],\"messages\":[", 1) == ERR_OK);
 		for (size_t i = 0; i < n; i++) {
@@ -771,14 +784,7 @@ static void a_growing_chat_gives_the_ids_of_a_full_run(void **state)
 			must(buf_printf(&b, "%s%0*zu%s", TURNS[i % 4][0], i % 5 ? 600 : 1, i, TURNS[i % 4][1]) == ERR_OK);
 		}
 		must(buf_add(&b, STR("]}")) == ERR_OK);
-		struct text_local_job job = chat(buf_str(&b));
-		assert_int_equal(text_local_ids(m.s, &job, &without, &why), ERR_OK);
-		job.memo = memo;
-		assert_int_equal(text_local_ids(m.s, &job, &with, &why), ERR_OK);
-		assert_int_equal(with->prompts[0].n, without->prompts[0].n);
-		assert_memory_equal(with->prompts[0].ids, without->prompts[0].ids, without->prompts[0].n * sizeof(uint32_t));
-		text_ids_unref(with);
-		text_ids_unref(without);
+		expect_same_ids_with(&m, memo, buf_str(&b));
 		large += n == 24 ? memo_stats(tok_memo_table(memo)).items : 0;
 	}
 	assert_true(large > 20); /* 19 messages and the tool; the others are stretches */
@@ -794,22 +800,13 @@ static void templates_share_no_ids(void **state)
 	struct tok_memo *memo = tok_memo_new(&(struct tok_memo_opts){ .max_bytes = 4 << 20, .least_bytes = 16 });
 	struct model m = { 0 };
 	struct buf b;
-	const char *why = NULL;
 	(void)state;
 	assert_int_equal(load_with(&m, (struct text_local_files){ .known_version = true }, STR("a<s>{{ messages[0].content }}<s>c")), ERR_OK);
 	buf_init(&b, 1 << 20);
 	for (size_t i = 0; i < 3 * ARRAY_LEN(TEMPLATES); i++) {
-		struct text_ids *with = NULL, *without = NULL;
 		buf_clear(&b);
 		must(buf_printf(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"%0200d\"}],\"chat_template\":\"%s\"}", 1, TEMPLATES[i % ARRAY_LEN(TEMPLATES)]) == ERR_OK);
-		struct text_local_job job = chat(buf_str(&b));
-		assert_int_equal(text_local_ids(m.s, &job, &without, &why), ERR_OK);
-		job.memo = memo;
-		assert_int_equal(text_local_ids(m.s, &job, &with, &why), ERR_OK);
-		assert_int_equal(with->prompts[0].n, without->prompts[0].n);
-		assert_memory_equal(with->prompts[0].ids, without->prompts[0].ids, without->prompts[0].n * sizeof(uint32_t));
-		text_ids_unref(with);
-		text_ids_unref(without);
+		expect_same_ids_with(&m, memo, buf_str(&b));
 	}
 	assert_true(tok_memo_stats(memo).known_bytes > 0);
 	tok_memo_unref(memo);
